@@ -1,0 +1,2 @@
+"""A conformance suite for PyTorch compilers: which stage of which compiler moved."""
+

@@ -1,0 +1,41 @@
+"""The backends: our own, and whatever is installed under the entry point group `conformance.backends`."""
+
+from __future__ import annotations
+
+from functools import cache
+from importlib import import_module
+from importlib.metadata import entry_points
+
+from conformance.backends.base import Backend, Case, Compiled, nowhere
+from conformance.errors import UsageError, first_line, unknown
+
+__all__ = ["Backend", "Case", "Compiled", "get", "names", "nowhere"]
+
+GROUP = "conformance.backends"
+OWN = {
+    "eager": "conformance.backends.eager:EagerBackend",
+    "inductor": "conformance.backends.inductor:InductorBackend",
+    "torch_tensorrt": "conformance.backends.torch_tensorrt:TorchTensorRTBackend",
+    "autodeploy": "conformance.backends.autodeploy:AutoDeployBackend",
+}
+
+
+def _sources() -> dict[str, str]:
+    """Where each backend is. Ours are listed, so that a checkout on PYTHONPATH works without being installed."""
+    return {**OWN, **{entry.name: entry.value for entry in entry_points(group=GROUP)}}
+
+
+def names() -> list[str]:
+    return list(_sources())
+
+
+@cache
+def get(name: str) -> Backend:
+    sources = _sources()
+    if name not in sources:
+        raise unknown("backend", name, sources)
+    module, _, attribute = sources[name].partition(":")
+    try:
+        return getattr(import_module(module), attribute)()
+    except Exception as error:
+        raise UsageError(f"backend {name!r} ({sources[name]}) does not load: {first_line(error)}") from None

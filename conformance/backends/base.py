@@ -1,0 +1,87 @@
+"""What a compiler must answer to take part. Third parties plug in by the entry point group `conformance.backends`."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from conformance.micrograph import Micrograph
+from conformance.stage import STAGES, Stage
+from conformance.target import Target
+from conformance.trace import Observation
+
+
+@dataclass(frozen=True)
+class Case:
+    """One micrograph to compile for one target. `sizes` overrides the micrograph's own dims."""
+
+    micrograph: type[Micrograph]
+    target: Target
+    sizes: Mapping[str, int] = field(default_factory=dict)
+
+    def module(self) -> Micrograph:
+        return self.micrograph.build().to(self.run_device)
+
+    def inputs(self, seed: int = 0, **sizes: int) -> tuple[Any, ...]:
+        return self.micrograph.example(seed, {**self.sizes, **sizes}, self.run_device)
+
+    @property
+    def run_device(self) -> str:
+        """Where real tensors live. Headless targets compute nothing on a GPU: their real tensors are the CPU's."""
+        return "cuda" if self.target.name == "cuda" else "cpu"
+
+
+class Compiled(ABC):
+    """One compile. Called as a user would call it; then asked what each stage showed.
+
+    The workbench calls it before it asks (most compilers compile on the first call), and closes it at the end."""
+
+    @abstractmethod
+    def __call__(self, *inputs: Any) -> Any: ...
+
+    @abstractmethod
+    def observe(self, stage: Stage) -> Observation:
+        """What the stage showed. Never raises for what the compiler did: that is a verdict or a finding."""
+
+    def at(self, stage: Stage) -> Callable[..., Any] | None:
+        """The same program as of the end of an earlier stage, called as a user would call it; None where this
+        backend cannot run it. The first stage whose program differs from eager is the stage at fault."""
+        return None
+
+    @property
+    def module(self) -> Any:
+        """The module whose buffers and parameters a call may change (None: it has none of its own)."""
+        return None
+
+    def blame(self, error: BaseException) -> Stage:
+        """The stage in which an exception arose."""
+        return Stage.RUNTIME
+
+    def close(self) -> None:
+        """Give back what the compile holds: caches, patches, temporary folders."""
+
+
+class Backend(ABC):
+    name: str
+
+    @abstractmethod
+    def versions(self) -> dict[str, str]:
+        """The versions that matter, for the record's header: {"torch": "2.14.1", …}. Empty when it is not installed."""
+
+    @abstractmethod
+    def unavailable(self, target: Target) -> dict[Stage, str]:
+        """The stages that cannot be observed here for this target, each with the reason and the mend in one line."""
+
+    @abstractmethod
+    def compile(self, case: Case) -> Compiled: ...
+
+    def targets(self) -> tuple[str, ...]:
+        """The targets this backend makes code for at all; any other is `unsupported`."""
+        return ("cpu",)
+
+
+def nowhere(reason: str) -> dict[Stage, str]:
+    """No stage can be observed, for this one reason."""
+    return dict.fromkeys(STAGES, reason)

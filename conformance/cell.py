@@ -1,0 +1,43 @@
+"""A cell of the matrix: `stage/backend/target/micrograph`; globs select cells."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from fnmatch import fnmatchcase
+
+from conformance.errors import UsageError, unknown
+from conformance.stage import STAGES, Stage
+
+
+@dataclass(frozen=True, order=True)
+class Cell:
+    stage: Stage
+    backend: str
+    target: str
+    micrograph: str
+
+    def __str__(self) -> str:
+        return f"{self.stage.value}/{self.backend}/{self.target}/{self.micrograph}"
+
+    @classmethod
+    def parse(cls, text: str) -> Cell:
+        parts = text.split("/")
+        if len(parts) != 4 or not all(parts):
+            raise UsageError(f"not a cell: {text!r}; a cell is stage/backend/target/micrograph, e.g. fusion/inductor/cpu/norm.rmsnorm")
+        if parts[0] not in {stage.value for stage in STAGES}:
+            raise unknown("stage", parts[0], [stage.value for stage in STAGES])
+        return cls(Stage(parts[0]), *parts[1:])
+
+    @property
+    def family(self) -> str:
+        return self.micrograph.split(".")[0]
+
+
+def select(names: Iterable[str], glob: str, what: str) -> list[str]:
+    """The names that a glob selects; a glob that selects none is the user's mistake."""
+    names = list(names)
+    chosen = [name for name in names if fnmatchcase(name, glob)]
+    if not chosen:
+        raise unknown(what, glob, names)
+    return chosen

@@ -1,0 +1,26 @@
+"""What a person did wrong, said in one line."""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Iterable
+
+
+class UsageError(Exception):
+    """A mistake that the user can mend: shown as one line, exit code 2, never with a traceback."""
+
+
+def unknown(what: str, name: str, known: Iterable[str]) -> UsageError:
+    """`unknown backend 'inducter': did you mean inductor? known: …`"""
+    names = sorted(known)
+    near = difflib.get_close_matches(name, names, n=3)
+    hint = f"did you mean {' or '.join(near)}? " if near else ""
+    listed = ", ".join(names[:12]) + (f" and {len(names) - 12} more" if len(names) > 12 else "")
+    return UsageError(f"unknown {what} {name!r}: {hint}known: {listed or 'none'}")
+
+
+def first_line(error: BaseException, limit: int = 300) -> str:
+    """The exception's type and first line of text, short enough for a table."""
+    text = next((line.strip() for line in str(error).splitlines() if line.strip()), "")
+    line = f"{type(error).__name__}: {text}" if text else type(error).__name__
+    return line if len(line) <= limit else line[: limit - 1] + "…"

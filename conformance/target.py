@@ -1,0 +1,70 @@
+"""What code is made for: the CPU, a GPU that is present, or a GPU that is only described (headless)."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+
+from conformance.errors import unknown
+
+
+@dataclass(frozen=True)
+class Device:
+    """The properties a GPU reports, for the headless targets. Sizes in bytes."""
+
+    name: str
+    major: int
+    minor: int
+    multi_processor_count: int
+    max_threads_per_multi_processor: int
+    regs_per_multiprocessor: int
+    shared_memory_per_block: int
+    shared_memory_per_block_optin: int
+    shared_memory_per_multiprocessor: int
+    l2_cache_size: int
+    total_memory: int
+    warp_size: int = 32
+    max_threads_per_block: int = 1024
+
+
+MIB = 1 << 20
+DEVICES: dict[str, Device] = {
+    "sm_80": Device("NVIDIA A100-SXM4-80GB", 8, 0, 108, 2048, 65536, 49152, 166912, 167936, 40 * MIB, 81154 * MIB),
+    "sm_90": Device("NVIDIA H200", 9, 0, 132, 2048, 65536, 49152, 232448, 233472, 60 * MIB, 143771 * MIB),
+    "sm_100": Device("NVIDIA B200", 10, 0, 148, 2048, 65536, 49152, 232448, 233472, 126 * MIB, 183359 * MIB),
+    "sm_120": Device("NVIDIA GeForce RTX 5090", 12, 0, 170, 1536, 65536, 49152, 101376, 102400, 96 * MIB, 32607 * MIB),
+}
+
+
+@dataclass(frozen=True)
+class Target:
+    """`cpu`, `cuda` or `sm_NN`."""
+
+    name: str
+
+    def __str__(self) -> str:
+        return self.name
+
+    @classmethod
+    def parse(cls, name: str) -> Target:
+        if name in ("cpu", "cuda") or name in DEVICES:
+            return cls(name)
+        raise unknown("target", name, ["cpu", "cuda", *DEVICES])
+
+    @property
+    def headless(self) -> bool:
+        return bool(re.fullmatch(r"sm_\d+", self.name))
+
+    @property
+    def device(self) -> Device | None:
+        """The description of a headless target."""
+        return DEVICES.get(self.name)
+
+    @property
+    def torch_device(self) -> str:
+        """Where tensors of this target live: headless ones are described as CUDA, and computed on the CPU."""
+        return "cpu" if self.name == "cpu" else "cuda"
+
+
+CPU = Target("cpu")
+CUDA = Target("cuda")
