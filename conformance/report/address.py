@@ -1,0 +1,39 @@
+"""Where a cell stands: its name taken apart, without the demand that the stage or backend be known here."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+from conformance.report import clean
+from conformance.report.look import stage_rank
+
+
+class Address(NamedTuple):
+    stage: str
+    backend: str
+    target: str
+    micrograph: str
+
+    @property
+    def column(self) -> tuple[str, str]:
+        return (self.backend, self.target)
+
+    @property
+    def family(self) -> str:
+        return self.micrograph.partition(".")[0]
+
+    @property
+    def compile(self) -> tuple[str, str, str]:
+        """The seven cells of one compile share this."""
+        return (self.micrograph, self.backend, self.target)
+
+    def order(self) -> tuple[str, str, str, tuple[int, str]]:
+        return (self.micrograph, self.backend, self.target, stage_rank(self.stage))
+
+
+def address(cell: str) -> Address | None:
+    """None where the name is not one of a cell. Records of a newer suite may hold stages that this one does not know."""
+    parts = cell.split("/", 3)
+    if len(parts) != 4 or not all(parts):
+        return None
+    return Address(*(clean.name(part) for part in parts))
