@@ -230,7 +230,13 @@ class Micrograph(nn.Module):
         return tuple(made)
 
 
+ONE_WORD = ("RMSNorm", "SwiGLU", "GeLU")
+
+
 def snake(name: str) -> str:
+    """`AddRMSNorm` → `add_rmsnorm`"""
+    for word in ONE_WORD:
+        name = name.replace(word, word.capitalize())
     return re.sub(r"(?<=[a-z0-9])(?=[A-Z])|(?<=[A-Z])(?=[A-Z][a-z])", "_", name).lower()
 
 

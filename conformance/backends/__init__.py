@@ -6,10 +6,10 @@ from functools import cache
 from importlib import import_module
 from importlib.metadata import entry_points
 
-from conformance.backends.base import Backend, Case, Compiled, nowhere
+from conformance.backends.base import Backend, CannotRun, Case, Compiled, nowhere
 from conformance.errors import UsageError, first_line, unknown
 
-__all__ = ["Backend", "Case", "Compiled", "get", "names", "nowhere"]
+__all__ = ["Backend", "CannotRun", "Case", "Compiled", "get", "names", "nowhere"]
 
 GROUP = "conformance.backends"
 OWN = {

@@ -33,27 +33,42 @@ class Case:
         return "cuda" if self.target.name == "cuda" else "cpu"
 
 
-class Compiled(ABC):
-    """One compile. Called as a user would call it; then asked what each stage showed.
+class CannotRun(Exception):
+    """What was compiled cannot be run here (no device, an interpreter that does not know an op): the runtime stage is
+    `unavailable` for this reason, and nothing is wrong with the compile."""
 
-    The workbench calls it before it asks (most compilers compile on the first call), and closes it at the end."""
+
+class Compiled(ABC):
+    """One compile. Called as a user would call it, then asked what each stage showed.
+
+    The workbench calls it once, observes `capture` … `codegen`, calls it again and again for `runtime`, then asks for
+    what disturbs it most: `recapture` and the `cache` stage. It closes it at the end."""
+
+    module: Any = None  # whose parameters and buffers a call may change (None: it has none of its own)
 
     @abstractmethod
     def __call__(self, *inputs: Any) -> Any: ...
 
     @abstractmethod
     def observe(self, stage: Stage) -> Observation:
-        """What the stage showed. Never raises for what the compiler did: that is a verdict or a finding."""
+        """What the stage showed. Never raises for what the compiler did: that is a verdict or a fact."""
+
+    def recapture(self) -> dict[str, Any]:
+        """More facts of the capture stage: `recompiles` when a named dim changes, `guarded` when a property does."""
+        return {}
 
     def at(self, stage: Stage) -> Callable[..., Any] | None:
-        """The same program as of the end of an earlier stage, called as a user would call it; None where this
-        backend cannot run it. The first stage whose program differs from eager is the stage at fault."""
+        """The same program as of the end of an earlier stage, called as a user would call it; None where there is none.
+        The first that differs from eager names the stage at fault."""
         return None
 
-    @property
-    def module(self) -> Any:
-        """The module whose buffers and parameters a call may change (None: it has none of its own)."""
+    def unfused(self) -> Callable[..., Any] | None:
+        """The program made without fusing: where it is right and the fused one wrong, fusion is at fault."""
         return None
+
+    def compiles(self) -> int:
+        """How many times it has compiled until now: a call that compiles again is a recompile."""
+        return 1
 
     def blame(self, error: BaseException) -> Stage:
         """The stage in which an exception arose."""

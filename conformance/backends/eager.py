@@ -1,0 +1,42 @@
+"""Eager itself, as a backend: the reference, and the proof that the suite passes what does nothing wrong."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import torch
+
+from conformance.backends.base import Backend, Case, Compiled
+from conformance.stage import STAGES, Stage
+from conformance.target import Target
+from conformance.trace import Observation
+
+
+class EagerBackend(Backend):
+    name = "eager"
+
+    def versions(self) -> dict[str, str]:
+        return {"torch": torch.__version__}
+
+    def targets(self) -> tuple[str, ...]:
+        return ("cpu", "cuda")
+
+    def unavailable(self, target: Target) -> dict[Stage, str]:
+        reasons = {stage: "eager does not compile" for stage in STAGES if stage is not Stage.RUNTIME}
+        if target.name == "cuda" and not torch.cuda.is_available():
+            reasons[Stage.RUNTIME] = "needs a CUDA device"
+        return reasons
+
+    def compile(self, case: Case) -> Compiled:
+        return EagerCompiled(case)
+
+
+class EagerCompiled(Compiled):
+    def __init__(self, case: Case) -> None:
+        self.module = case.module()
+
+    def __call__(self, *inputs: Any) -> Any:
+        return self.module(*inputs)
+
+    def observe(self, stage: Stage) -> Observation:
+        return Observation()

@@ -1,0 +1,376 @@
+"""TorchInductor: all seven stages from one plain `torch.compile`."""
+
+from __future__ import annotations
+
+import inspect
+import os
+import platform
+import re
+import tempfile
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack, contextmanager
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+
+import torch
+
+from conformance import graphs, oracle
+from conformance.backends.base import Backend, Case, Compiled, nowhere
+from conformance.backends.inductor import blame, caches, guards
+from conformance.backends.inductor.hooks import Watch, watching
+from conformance.backends.inductor.hotload import HOTLOAD
+from conformance.micrograph import Tensor
+from conformance.stage import Stage
+from conformance.target import DEVICES, Target
+from conformance.trace import Observation, digest
+from conformance.verdict import Verdict
+
+# Counters of `torch._dynamo.utils.counters["inductor"]` that count rewrites, and the suite's word for what they count.
+WORDS = {"fuse_attention": "attention"}
+RUNGS = {
+    Stage.CAPTURE: "captured",
+    Stage.DECOMPOSITION: "decomposed",
+    Stage.POSTGRAD: "postgrad",
+    Stage.CODEGEN: "generated",
+}
+NOT_MATCHES = re.compile(r"cache|bypass|extern_calls|async_compile|triton_bundler|benchmark|select_algorithm|cudagraph")
+
+
+class InductorBackend(Backend):
+    name = "inductor"
+
+    def versions(self) -> dict[str, str]:
+        found = {"torch": torch.__version__}
+        try:
+            import triton
+
+            found["triton"] = triton.__version__
+        except ImportError:
+            pass
+        return found
+
+    def targets(self) -> tuple[str, ...]:
+        return ("cpu", "cuda", *DEVICES)
+
+    def unavailable(self, target: Target) -> dict[Stage, str]:
+        if target.name == "cuda" and not torch.cuda.is_available():
+            return nowhere("needs a CUDA device; use a headless target such as sm_90 here")
+        if target.headless:
+            return nowhere("headless targets are not built yet")
+        if not _has_cpp_compiler():
+            return nowhere("needs a C++ compiler: install g++ (Debian: apt-get install g++)")
+        return {}
+
+    def compile(self, case: Case) -> Compiled:
+        return InductorCompiled(self, case)
+
+    # What every process that compiles the same case has to agree on.
+
+    @staticmethod
+    def front_door(module: Any) -> Callable[..., Any]:
+        return torch.compile(module)
+
+    @staticmethod
+    @contextmanager
+    def settings(case: Case) -> Iterator[None]:
+        with ExitStack() as stack:
+            if case.micrograph.contract.runtime.random:
+                # The only way to draw the same numbers as eager: let eager's own ops draw them.
+                stack.enter_context(torch._inductor.config.patch(fallback_random=True))
+            yield
+
+    @staticmethod
+    def marked(case: Case, inputs: tuple[Any, ...]) -> tuple[Any, ...]:
+        dynamic = case.micrograph.contract.capture.dynamic
+        if dynamic:
+            for spec, value in zip(case.micrograph.inputs, inputs, strict=True):
+                if isinstance(spec, Tensor):
+                    for index, name in enumerate(spec.names()):
+                        if set(re.findall(r"[a-z]\w*", name)) & {*dynamic} and value.shape[index] > 1:
+                            torch._dynamo.mark_dynamic(value, index)
+        return inputs
+
+
+def _has_cpp_compiler() -> bool:
+    from shutil import which
+
+    return any(which(name) for name in (os.environ.get("CXX") or "g++", "g++", "clang++", "c++"))
+
+
+class InductorCompiled(Compiled):
+    def __init__(self, backend: InductorBackend, case: Case) -> None:
+        self.backend, self.case, self.watch = backend, case, Watch()
+        self._stack = ExitStack()
+        self.module = case.module()
+        self._snapshot: dict[str, Any] = {}
+        try:
+            self._open()
+        except BaseException:
+            self._stack.close()
+            raise
+
+    def _open(self) -> None:
+        _warm_up()
+        torch._dynamo.reset()
+        torch._dynamo.utils.counters.clear()
+        torch._inductor.metrics.reset()
+        caches.forget_artifacts()
+        self.folder = Path(self._stack.enter_context(tempfile.TemporaryDirectory(prefix="conformance-")))
+        self._stack.enter_context(_cache_in(self.folder))
+        self._stack.enter_context(self.backend.settings(self.case))
+        self._stack.enter_context(watching(self.watch))
+        self._fn = self.backend.front_door(self.module)
+
+    # ----------------------------------------------------------------------------------------- calling
+
+    def __call__(self, *inputs: Any) -> Any:
+        return self._call("", inputs)
+
+    def _call(self, rung: str, inputs: tuple[Any, ...]) -> Any:
+        self.watch.rung = rung  # stays until the next call: a backward pass belongs to the call before it
+        return self._fn(*self.backend.marked(self.case, inputs))
+
+    def at(self, stage: Stage) -> Callable[..., Any] | None:
+        rung = RUNGS.get(stage)
+        return None if rung is None else lambda *inputs: self._call(rung, inputs)
+
+    def unfused(self) -> Callable[..., Any]:
+        """Compiled once more, with nothing fused: lowering inlines too, so that it takes two settings."""
+        self.watch.rung = ""
+        torch._dynamo.reset()
+        fn = self.backend.front_door(self.module)
+
+        def call(*inputs: Any) -> Any:
+            with torch._inductor.config.patch(max_fusion_size=1, realize_opcount_threshold=0, force_disable_caches=True):
+                return fn(*self.backend.marked(self.case, inputs))
+
+        return call
+
+    def compiles(self) -> int:
+        return self.watch.compiles
+
+    def blame(self, error: BaseException) -> Stage:
+        return blame.stage_of(error)
+
+    def close(self) -> None:
+        self._stack.close()
+
+    # --------------------------------------------------------------------------------------- observing
+
+    def _keep_counters(self) -> None:
+        """They go on counting; what belongs to this compile is what they say now."""
+        counters = torch._dynamo.utils.counters
+        metrics = torch._inductor.metrics
+        self._snapshot = {
+            "compiles": self.watch.compiles,
+            "breaks": dict(counters["graph_break"]),
+            "inductor": {k: v for k, v in counters["inductor"].items() if not NOT_MATCHES.search(k)},
+            "cache": caches.counts(),
+            "ir_nodes": metrics.ir_nodes_pre_fusion,
+            "vector": metrics.generated_cpp_vec_kernel_count,
+        }
+
+    def observe(self, stage: Stage) -> Observation:
+        if not self._snapshot:
+            self._keep_counters()
+        return getattr(self, f"_{stage.value}")()
+
+    def _capture(self) -> Observation:
+        breaks = self._snapshot["breaks"]
+        guard_texts = self.watch.payloads("dynamo_cpp_guards_str")
+        facts = {
+            "graphs": self._snapshot["compiles"],
+            "breaks": sum(breaks.values()),
+            "break_reasons": sorted(reason.splitlines()[0][:160] for reason in breaks),
+            "guards": guards.guard_kinds(guard_texts),
+            "ops": _counted(self.watch.captured),
+        }
+        texts = _numbered("graph", [graphs.text(g) for g in self.watch.captured]) | _numbered("guards", guard_texts)
+        return Observation(facts, texts, live={"graphs": self.watch.captured})
+
+    def recapture(self) -> dict[str, Any]:
+        return guards.probe(self.case)
+
+    def _decomposition(self) -> Observation:
+        found = self.watch.aot or [g.decomposed for g in self.watch.graphs]
+        facts = {
+            "ops": _counted(found),
+            "composite": sorted({name for g in found for name in graphs.composite(g)}),
+            "writes": sorted({name for g in found for name in graphs.writes(g)}),
+            "written_inputs": sum(graphs.written_inputs(g) for g in found),
+            "without_metadata": sum(len(graphs.without_metadata(g)) for g in found),
+        }
+        return Observation(facts, _numbered("graph", [graphs.text(g) for g in found]), live={"graphs": found})
+
+    def _postgrad(self) -> Observation:
+        before = [g.decomposed for g in self.watch.graphs]
+        after = [g.postgrad for g in self.watch.graphs]
+        counters = self._snapshot["inductor"]
+        facts = {
+            "ops": _counted(after),
+            "rewrites": dict(sorted(counters.items())),
+            "matches": {word: int(counters.get(name, 0)) for name, word in WORDS.items()},
+            "without_metadata": sum(len(graphs.without_metadata(g)) for g in after),
+            "written_inputs_before": sum(graphs.written_inputs(g) for g in before),
+            "written_inputs": sum(graphs.written_inputs(g) for g in after),
+        }
+        texts = _numbered("graph before", [graphs.text(g) for g in before])
+        texts |= _numbered("graph after", [graphs.text(g) for g in after])
+        return Observation(facts, texts, live={"before": before, "after": after})
+
+    def _fusion(self) -> Observation:
+        groups = [group for g in self.watch.graphs for group in g.groups]
+        externs = [name for g in self.watch.graphs for name in g.externs]
+        facts = {
+            "ir_nodes": self._snapshot["ir_nodes"],
+            "groups": len(groups),
+            "kernels": sum(len(g.kernels) for g in self.watch.graphs),
+            "library": sorted(externs),
+            "largest_group": max((len(group) for group in groups), default=0),
+        }
+        text = "\n".join(f"group {i}: {' '.join(group)}" for i, group in enumerate(groups))
+        return Observation(facts, {"groups": text + "".join(f"\nlibrary: {name}" for name in externs)})
+
+    def _codegen(self) -> Observation:
+        sources = [_without_paths(source) for source in self.watch.payloads("inductor_output_code")]
+        facts = {
+            "programs": len(sources),
+            "vector_kernels": self._snapshot["vector"],
+            "digest": digest("\n".join(sources)),
+            "isa": _isa(),
+        }
+        kernels = {name: source for g in self.watch.graphs for name, source in g.kernels.items()}
+        texts = _numbered("program", sources) | {f"kernel {name}": source for name, source in kernels.items()}
+        return Observation(facts, texts, live={"sources": sources, "kernels": kernels})
+
+    def _runtime(self) -> Observation:
+        return Observation({"calls": "compiled"})
+
+    def _cache(self) -> Observation:
+        """Declared state: fresh at the first compile. `facts` says what each further attempt found."""
+        facts: dict[str, Any] = {"first": caches.nonzero(self._snapshot["cache"])}
+        if facts["first"].get("fx_bypass") or facts["first"].get("aot_bypass"):
+            return Observation(facts, verdict=Verdict.FALLBACK, reason=f"the cache was bypassed: {self._bypass_reason()}")
+        artifacts = torch.compiler.save_cache_artifacts()
+        differs: dict[str, str] = {}
+        for name, probe in self._cache_probes():
+            facts[name], wrong = probe()
+            differs |= {name: wrong} if wrong else {}
+        facts["fresh_process"], wrong = self._hot_load(artifacts)
+        differs |= {"fresh_process": wrong} if wrong else {}
+        return Observation(facts | {"differs": differs})
+
+    def _bypass_reason(self) -> str:
+        reasons = [p.strip() or str(m) for name, m, p in self.watch.events if "bypass" in name]
+        return reasons[-1].splitlines()[0][:200] if reasons else "torch does not say why"
+
+    def _cache_probes(self) -> Iterator[tuple[str, Callable[[], tuple[dict[str, int], str]]]]:
+        case, steps = self.case, self.case.micrograph.steps
+        module = case.module()
+        ref = oracle.reference(module, case.inputs(0), random=True, calls=steps)
+
+        def call(**sizes: int) -> oracle.Outcome:
+            fn = self.backend.front_door(module)
+            inputs = case.inputs(0, **sizes)
+            return oracle.run(lambda *x: fn(*self.backend.marked(case, x)), inputs, module, calls=steps)
+
+        self.watch.rung = ""
+        yield "again", lambda: caches.again(call, ref)
+        yield "changed_config", lambda: caches.misses(call, caches.CHANGED)
+        static = [d for d in case.micrograph.contract.capture.recompiles if d not in case.micrograph.contract.capture.dynamic]
+        if static:
+            size = guards.sizes_to_probe(case.micrograph.dims[static[0]])[0]
+            yield "changed_input", lambda: caches.misses(lambda: call(**{static[0]: size}), {})
+
+    def _hot_load(self, artifacts: Any) -> tuple[dict[str, int], str]:
+        """In a process that has compiled nothing."""
+        if not artifacts or not artifacts[0]:
+            return {}, "save_cache_artifacts() gave nothing"
+        caches.keep_only_kernels(self.folder)
+        (self.folder / "artifacts").write_bytes(artifacts[0])
+        answer = self.folder / "answer.pt"
+        said = HOTLOAD.ask(
+            {
+                "file": inspect.getfile(self.case.micrograph),
+                "name": self.case.micrograph.name(),
+                "target": self.case.target.name,
+                "cache": str(self.folder),
+                "artifacts": str(self.folder / "artifacts"),
+                "answer": str(answer),
+            }
+        )
+        if "error" in said:
+            return {}, said["error"]
+        return caches.nonzero(said["counts"]), self._differs_here(torch.load(answer, weights_only=True)["outputs"])
+
+    def _differs_here(self, got: list[Any]) -> str:
+        ref = oracle.reference(self.case.module(), self.case.inputs(0), random=True, calls=self.case.micrograph.steps)
+        want = ref.eager.outputs
+        if len(got) != len(want):
+            return f"{len(got)} outputs, eager returns {len(want)}"
+        for index, pair in enumerate(zip(got, want, strict=True)):
+            for difference in oracle.value_differences(f"output {index}", *pair):
+                return str(difference)
+        return ""
+
+
+# --------------------------------------------------------------------------------------------- helpers
+
+_warm = False
+
+
+def _warm_up() -> None:
+    """Ask once, in a folder that outlives this process, what the C++ compiler can do: it takes seconds to find out."""
+    global _warm
+    if not _warm:
+        import torch._dynamo.utils
+        import torch._inductor.compile_fx
+        import torch._inductor.metrics
+        from torch._inductor.cpu_vec_isa import pick_vec_isa
+
+        HOTLOAD.start()
+        pick_vec_isa()
+        _warm = True
+
+
+def _isa() -> str:
+    from torch._inductor.cpu_vec_isa import pick_vec_isa
+
+    return f"{platform.machine()} {pick_vec_isa()}"
+
+
+@contextmanager
+def _cache_in(folder: Path) -> Iterator[None]:
+    """An empty cache: on disk by its folder, in memory by torch's own list of what to clear."""
+    from torch._inductor.utils import clear_caches
+
+    before = os.environ.get("TORCHINDUCTOR_CACHE_DIR")
+    os.environ["TORCHINDUCTOR_CACHE_DIR"] = str(folder)
+    clear_caches()
+    try:
+        yield
+    finally:
+        clear_caches()
+        if before is None:
+            del os.environ["TORCHINDUCTOR_CACHE_DIR"]
+        else:
+            os.environ["TORCHINDUCTOR_CACHE_DIR"] = before
+
+
+def _counted(found: list[Any]) -> dict[str, int]:
+    total: dict[str, int] = {}
+    for gm in found:
+        for name, count in graphs.ops(gm).items():
+            total[name] = total.get(name, 0) + count
+    return dict(sorted(total.items()))
+
+
+def _numbered(name: str, texts: list[str]) -> dict[str, str]:
+    texts = [text for text in texts if text]
+    return {name if len(texts) == 1 else f"{name} {index}": text for index, text in enumerate(texts)}
+
+
+def _without_paths(source: str) -> str:
+    """Where the file lies is no part of what it says."""
+    return re.sub(r"(?<=['\" ])/[^'\"\s]*?/(?=[\w.-]+['\"\s])", "…/", source)

@@ -1,0 +1,120 @@
+"""Does the front end capture again exactly when it must? Probed with a backend that runs what was captured as it is.
+
+Guards are Dynamo's and are the same whatever compiles the graph, so that a probe costs a capture and no code.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import torch
+
+from conformance import oracle
+from conformance.backends.base import Case
+from conformance.micrograph import Scalar, Tensor
+
+
+class Counting:
+    """A backend that compiles nothing and counts."""
+
+    def __init__(self) -> None:
+        self.count = 0
+
+    def __call__(self, gm: torch.fx.GraphModule, example_inputs: Any) -> Callable[..., Any]:
+        self.count += 1
+        return gm.forward
+
+
+def sizes_to_probe(size: int) -> tuple[int, int]:
+    """A second and a third size: of the same parity, and neither 0 nor 1, which are always special."""
+    return size + 2, size + 4
+
+
+def probe(case: Case) -> dict[str, Any]:
+    """`recompiles`: dim → how often it captured again over three sizes. `guarded`: what was changed → was it captured again.
+    `stale`: where the answer was not eager's."""
+    stale: list[str] = []
+    recompiles = {dim: _over_sizes(case, dim, stale) for dim in case.micrograph.contract.capture.recompiles}
+    return {"recompiles": recompiles, "guarded": _over_kinds(case, stale), "stale": stale}
+
+
+def _over_sizes(case: Case, dim: str, stale: list[str]) -> int:
+    size = case.micrograph.dims[dim]
+    module, counting = case.module(), Counting()
+    compiled = _compiled(module, counting)
+    first = 0
+    for seed, value in enumerate((size, *sizes_to_probe(size))):
+        stale += _stale(compiled, module, case.inputs(seed, **{dim: value}), case, f"{dim} = {value}")
+        first = first or counting.count
+    return counting.count - first
+
+
+def _over_kinds(case: Case, stale: list[str]) -> dict[str, bool]:
+    """Change one property of one input that every graph depends on, and expect a new capture."""
+    guarded: dict[str, bool] = {}
+    module, counting = case.module(), Counting()
+    compiled = _compiled(module, counting)
+    inputs = case.inputs(0)
+    stale += _stale(compiled, module, inputs, case, "as given")
+    if counting.count != 1:
+        return {}  # a graph break: which part depends on what is not ours to say
+    for what, changed in _changes(case, inputs):
+        if oracle.run(module, oracle.clone_inputs(changed), module).error is not None:
+            continue  # eager does not take it either
+        before = counting.count
+        stale += _stale(compiled, module, changed, case, what)
+        guarded[what] = counting.count > before
+    return guarded
+
+
+def _changes(case: Case, inputs: tuple[Any, ...]) -> Iterator[tuple[str, tuple[Any, ...]]]:
+    specs = case.micrograph.inputs
+    shared = {spec.shares for spec in specs if isinstance(spec, Tensor)} - {None}
+    for index, (spec, value) in enumerate(zip(specs, inputs, strict=True)):
+        if isinstance(spec, Scalar):
+            if isinstance(value, bool):
+                yield f"input {index} is {not value}", _replaced(inputs, index, not value)
+            continue
+        if shared or not value.is_floating_point() or value.numel() < 2 or spec.grad:
+            continue
+        wider = torch.float64 if value.dtype != torch.float64 else torch.float32
+        yield f"input {index} is {str(wider)[6:]}", _replaced(inputs, index, value.to(wider))
+        if value.dim() >= 2 and value.shape[-1] > 1 and value.shape[-2] > 1 and not case.micrograph.contract.capture.dynamic:
+            other = value.transpose(-1, -2).contiguous().transpose(-1, -2)
+            if other.stride() == value.stride():
+                other = value.contiguous()
+            if other.stride() != value.stride():
+                yield f"input {index} has strides {other.stride()}", _replaced(inputs, index, other)
+        return  # one tensor is enough: guards are made alike for all
+
+
+def _replaced(inputs: tuple[Any, ...], index: int, value: Any) -> tuple[Any, ...]:
+    return (*inputs[:index], value, *inputs[index + 1 :])
+
+
+def _compiled(module: Any, backend: Counting) -> Callable[..., Any]:
+    torch._dynamo.reset()
+    return torch.compile(module, backend=backend)
+
+
+def _stale(compiled: Any, module: Any, inputs: tuple[Any, ...], case: Case, what: str) -> list[str]:
+    """Is the answer that of an older capture?"""
+    reference = oracle.reference(module, inputs, random=True)
+    if reference.eager.error is not None:
+        return []
+    outcome = oracle.run(compiled, oracle.clone_inputs(inputs), module)
+    return [f"{what}: {difference}" for difference in oracle.compare(outcome, reference)[:1]]
+
+
+def guard_kinds(texts: list[str]) -> dict[str, int]:
+    """How many guards of each kind, from the guard tree that Dynamo writes to the structured trace."""
+    kinds: Counter[str] = Counter()
+    for text in texts:
+        for line in text.splitlines():
+            if "+- " in line:
+                kind = line.split("+- ", 1)[1].split(":", 1)[0].strip()
+                if kind.isupper() or kind.replace("_", "").isupper():
+                    kinds[kind] += 1
+    return dict(sorted(kinds.items()))

@@ -1,0 +1,96 @@
+"""What the same compiler of the same version showed before: a recorded run that was found healthy.
+
+A contract says what must hold of every compiler. A baseline says what this very version did, so that a rewrite that
+matches less, an op that is no longer decomposed or a kernel more is seen even where no contract speaks of it. It applies
+only where the version (and for later stages the machine) is the same and the micrograph has not changed since.
+"""
+
+from __future__ import annotations
+
+import platform
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import Any
+
+from conformance import record
+from conformance.cell import Cell
+from conformance.errors import UsageError
+from conformance.stage import Stage
+from conformance.verdict import Finding, Kind
+
+HOME = Path(__file__).resolve().parent.parent / "reports"
+CHECK = "BAS001"
+
+# Which facts are held against the baseline, and what it is called when one moved.
+FACTS: dict[Stage, dict[str, Kind]] = {
+    Stage.CAPTURE: {"graphs": Kind.GRAPH_BREAK, "ops": Kind.GRAPH_BREAK, "guards": Kind.MISSED_RECOMPILE},
+    Stage.DECOMPOSITION: {"ops": Kind.UNDECOMPOSED, "written_inputs": Kind.LOST_MUTATION},
+    Stage.POSTGRAD: {"matches": Kind.MATCH_LOSS, "rewrites": Kind.MATCH_LOSS, "ops": Kind.MATCH_LOSS},
+    Stage.FUSION: {"kernels": Kind.UNFUSED, "groups": Kind.UNFUSED, "library": Kind.UNFUSED, "ir_nodes": Kind.UNFUSED},
+    Stage.CODEGEN: {"programs": Kind.BAD_CODE, "vector_kernels": Kind.BAD_CODE, "digest": Kind.BAD_CODE},
+    Stage.RUNTIME: {"outputs": Kind.WRONG_METADATA, "shares": Kind.LOST_ALIAS, "mutates": Kind.LOST_MUTATION},
+    Stage.CACHE: {"first": Kind.CACHE_MISS, "again": Kind.CACHE_MISS, "fresh_process": Kind.CACHE_MISS},
+}
+# Decided before the machine matters.
+PORTABLE = {Stage.CAPTURE, Stage.DECOMPOSITION}
+
+
+class Baseline:
+    def __init__(self, env: Mapping[str, Any], folder: Path | str | None = HOME) -> None:
+        self.env = env
+        self.cells: dict[str, list[tuple[dict[str, Any], dict[str, Any]]]] = {}  # cell → (its header's env, its line)
+        for file in sorted(Path(folder).glob("*.jsonl")) if folder else ():
+            try:
+                run = record.read(file)
+            except UsageError:
+                continue
+            for name, line in run.cells.items():
+                self.cells.setdefault(name, []).append((run.header.get("env", {}), line))
+
+    def findings(self, cell: Cell, micrograph: str, facts: Mapping[str, Any]) -> Iterator[Finding]:
+        line = self._line(cell, micrograph)
+        if line is None:
+            return
+        then = line.get("observation", {})
+        for fact, kind in FACTS.get(cell.stage, {}).items():
+            if fact in then and fact in facts and _plain(then[fact]) != _plain(facts[fact]):
+                yield Finding(kind, CHECK, f"{fact} moved: {_moved(then[fact], facts[fact])} (recorded with the same version)")
+
+    def _line(self, cell: Cell, micrograph: str) -> dict[str, Any] | None:
+        for env, line in self.cells.get(str(cell), []):
+            if line.get("micrograph") == micrograph and line.get("verdict") in ("pass", "xfail") and self._same(env, cell):
+                return line
+        return None
+
+    def _same(self, env: Mapping[str, Any], cell: Cell) -> bool:
+        keys = ["torch"]
+        portable = cell.stage in PORTABLE or cell.target.startswith("sm_")
+        keys += [] if portable else ["machine", "cpu", "threads", "gpu"]
+        same = all(env.get(key) == self.env.get(key) for key in keys)
+        same &= _minor(str(env.get("python", ""))) == _minor(platform.python_version())
+        return same and env.get("backends", {}).get(cell.backend) == self.env.get("backends", {}).get(cell.backend)
+
+
+def _minor(version: str) -> str:
+    return ".".join(version.split(".")[:2])
+
+
+def _plain(value: Any) -> Any:
+    """As it looks after a trip through JSON."""
+    if isinstance(value, Mapping):
+        return {str(k): _plain(v) for k, v in value.items()}
+    if isinstance(value, (list, tuple)):
+        return [_plain(v) for v in value]
+    return value
+
+
+def _moved(then: Any, now: Any) -> str:
+    if isinstance(then, Mapping) and isinstance(now, Mapping):
+        parts = [f"{k} {then.get(k, 0)} → {now.get(k, 0)}" for k in sorted({*then, *now}) if then.get(k) != now.get(k)]
+        return ", ".join(parts[:6]) + (" …" if len(parts) > 6 else "")
+    return f"{_short(then)} → {_short(now)}"
+
+
+def _short(value: Any) -> str:
+    text = str(value)
+    return text if len(text) < 80 else text[:79] + "…"

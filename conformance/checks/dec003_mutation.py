@@ -1,0 +1,15 @@
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from conformance.checks import Seen, check
+from conformance.stage import Stage
+from conformance.verdict import Kind
+
+
+@check("DEC003", Stage.DECOMPOSITION, "every mutated input is written back")
+def mutation(seen: Seen) -> Iterator[tuple[Kind, str]]:
+    written = seen.facts.get("written_inputs")
+    promised = len(seen.contract.runtime.mutates)
+    if written is not None and written < promised and not seen.facts.get("writes"):
+        yield Kind.LOST_MUTATION, f"{written} inputs are written back, the contract names {promised}"

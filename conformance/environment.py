@@ -1,0 +1,109 @@
+"""What a run ran on, and a fingerprint of everything that could change its answers."""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import platform
+import subprocess
+import sys
+from collections.abc import Iterable
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+import torch
+
+from conformance import backends
+
+ROOT = Path(__file__).resolve().parent.parent
+WATCHED = ("TORCH", "PYTORCH", "TRITON", "CUDA", "OMP", "MKL", "CXX", "CC", "TRTLLM", "AD_")
+
+
+@cache
+def environment() -> dict[str, Any]:
+    found = {name: backends.get(name).versions() for name in backends.names()}
+    return {
+        "torch": torch.__version__,
+        "python": platform.python_version(),
+        "machine": platform.machine(),
+        "system": platform.system(),
+        "cpu": torch.backends.cpu.get_cpu_capability(),
+        "threads": torch.get_num_threads(),
+        "gpu": torch.cuda.get_device_name() if torch.cuda.is_available() else None,
+        "backends": {name: versions for name, versions in found.items() if versions},
+    }
+
+
+def versions() -> dict[str, str]:
+    """Flat, for the version conditions of expectations."""
+    env = environment()
+    flat = {"python": env["python"], "machine": env["machine"], "gpu": str(env["gpu"])}
+    for found in env["backends"].values():
+        flat |= found
+    return flat | {"torch": env["torch"]}
+
+
+@cache
+def revision() -> str:
+    """The suite's revision: a digest of the engine and the micrographs, whether or not it is a git checkout."""
+    return _digest(sorted([*ROOT.glob("conformance/**/*.py"), *ROOT.glob("fixtures/micrographs/*.py")]))
+
+
+@cache
+def commit() -> str:
+    try:
+        out = subprocess.run(["git", "describe", "--always", "--dirty"], cwd=ROOT, capture_output=True, text=True, timeout=10)
+        return out.stdout.strip()
+    except (OSError, subprocess.TimeoutExpired):
+        return ""
+
+
+def _digest(files: Iterable[Path]) -> str:
+    hashed = hashlib.sha256()
+    for file in files:
+        hashed.update(file.name.encode() + file.read_bytes())
+    return hashed.hexdigest()[:12]
+
+
+def fingerprint() -> str:
+    """Changes when anything changes that a cell's answer may depend on: the suite, the packages on disk (a file of torch that
+    was edited included), settings in the environment, start-up hooks."""
+    hashed = hashlib.sha256(revision().encode())
+    hashed.update(repr(sorted((k, v) for k, v in os.environ.items() if k.startswith(WATCHED))).encode())
+    hashed.update(repr([sys.version, sys.path, environment()["cpu"]]).encode())
+    for package in ("torch", "triton", "torch_tensorrt", "tensorrt_rtx"):
+        for entry in sys.path:
+            if (folder := Path(entry or ".") / package).is_dir():
+                hashed.update(_stat(folder))
+                break
+    for name in ("sitecustomize", "usercustomize"):
+        if (module := sys.modules.get(name)) and getattr(module, "__file__", None):
+            hashed.update(_stat(Path(str(module.__file__)).parent, f"{name}.py"))
+    return hashed.hexdigest()[:16]
+
+
+def _stat(folder: Path, pattern: str = "*.py") -> bytes:
+    """Sizes and times of a package's sources: a hundred times cheaper than reading them."""
+    hashed = hashlib.sha256()
+    for path, folders, files in os.walk(folder):
+        folders[:] = sorted(f for f in folders if f not in ("__pycache__", "include", "test"))
+        for name in sorted(files):
+            if name.endswith((".py", ".so")) or name == pattern:
+                stat = os.stat(os.path.join(path, name))
+                hashed.update(f"{path}/{name} {stat.st_size} {stat.st_mtime_ns}".encode())
+    return hashed.digest()
+
+
+def header(argv: list[str], expectations: str) -> dict[str, Any]:
+    from datetime import datetime, timezone
+
+    return {
+        "schema": "conformance/1",
+        "suite": revision(),
+        "commit": commit(),
+        "env": environment(),
+        "expectations": expectations,
+        "argv": argv,
+        "started": datetime.now(timezone.utc).isoformat(timespec="seconds"),
+    }

@@ -1,0 +1,124 @@
+"""What is known to be wrong: each entry names the cells, the kind, the versions and where upstream knows of it.
+
+    [[expect]]
+    cell = "runtime/torch_tensorrt/*/mutation.add_in_place"
+    kind = "lost_mutation"                       # or: verdict = "fallback"
+    when = "torch_tensorrt>=2.11,<2.15"          # versions of the header; `machine == aarch64` too; absent: always
+    url = "https://github.com/…"                 # or: repro = "reports/repros/….py"
+    why = "a plain input mutation is not written back"
+
+Strict: a cell that passes although an entry names it is `xpass`, which fails the run; an entry that matches no cell of the
+suite is an error.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import tomllib
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from fnmatch import fnmatchcase
+from pathlib import Path
+
+from packaging.specifiers import InvalidSpecifier, SpecifierSet
+from packaging.version import InvalidVersion, Version
+
+from conformance.errors import UsageError, unknown
+from conformance.verdict import Finding, Kind, Verdict
+
+HOME = Path(__file__).resolve().parent.parent / "fixtures" / "expectations"
+KEYS = {"cell", "kind", "verdict", "when", "url", "repro", "why"}
+
+
+@dataclass(frozen=True)
+class Expectation:
+    cell: str
+    kind: str
+    verdict: str
+    when: str
+    url: str
+    why: str
+    source: str
+
+    def holds(self, versions: Mapping[str, str]) -> bool:
+        return all(_condition(part, versions, self.source) for part in self.when.split(";") if part.strip())
+
+    def covers(self, verdict: Verdict, findings: Iterable[Finding]) -> bool:
+        """Is this failure the one that is expected?"""
+        if self.verdict:
+            return verdict.value == self.verdict
+        kinds = {finding.kind.value for finding in findings}
+        return verdict in (Verdict.FAIL, Verdict.ERROR) and kinds == {self.kind}
+
+
+def _condition(text: str, versions: Mapping[str, str], source: str) -> bool:
+    name, split = text.strip(), len(text.strip())
+    for index, character in enumerate(name):
+        if character in "<>=!~ ":
+            split = index
+            break
+    package, rest = name[:split].strip(), name[split:].strip()
+    have = versions.get(package)
+    if have is None:
+        return False
+    if package == "machine":
+        return have == rest.lstrip("= ").strip()
+    try:
+        return SpecifierSet(rest, prereleases=True).contains(Version(have.split("+")[0]))
+    except (InvalidSpecifier, InvalidVersion):
+        raise UsageError(f"{source}: not a version condition: {text.strip()!r}; write e.g. when = \"torch>=2.11,<2.14\"") from None
+
+
+@dataclass
+class Expectations:
+    entries: list[Expectation]
+    versions: Mapping[str, str]
+    digest: str = ""
+
+    def judge(self, cell: str, verdict: Verdict, findings: list[Finding]) -> tuple[Verdict, Expectation | None]:
+        """The verdict, in the light of what is expected of this cell."""
+        mine = [e for e in self.entries if fnmatchcase(cell, e.cell) and e.holds(self.versions)]
+        for entry in mine:
+            if entry.covers(verdict, findings):
+                return Verdict.XFAIL, entry
+        if mine and verdict is Verdict.PASS:
+            return Verdict.XPASS, mine[0]
+        return verdict, None
+
+    def unmatched(self, cells: Iterable[str]) -> list[Expectation]:
+        cells = list(cells)
+        return [e for e in self.entries if not any(fnmatchcase(cell, e.cell) for cell in cells)]
+
+
+def load(folder: Path | str = HOME, versions: Mapping[str, str] | None = None) -> Expectations:
+    entries: list[Expectation] = []
+    hashed = hashlib.sha256()
+    for file in sorted(Path(folder).glob("*.toml")):
+        raw = file.read_bytes()
+        hashed.update(raw)
+        try:
+            data = tomllib.loads(raw.decode())
+        except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
+            raise UsageError(f"{file} is not TOML: {error}") from None
+        for index, entry in enumerate(data.get("expect", []), 1):
+            entries.append(_entry(entry, f"{file.name} entry {index}"))
+    return Expectations(entries, versions or {}, hashed.hexdigest()[:12])
+
+
+def _entry(data: Mapping[str, str], source: str) -> Expectation:
+    for key in data:
+        if key not in KEYS:
+            raise unknown(f"key in {source}", key, KEYS)
+    cell, kind, verdict = data.get("cell", ""), data.get("kind", ""), data.get("verdict", "")
+    if cell.count("/") != 3:
+        raise UsageError(f"{source}: cell must be stage/backend/target/micrograph, globs allowed; it is {cell!r}")
+    if bool(kind) == bool(verdict):
+        raise UsageError(f"{source}: give either a kind or a verdict")
+    if kind and kind not in {k.value for k in Kind}:
+        raise unknown(f"kind in {source}", kind, [k.value for k in Kind])
+    if verdict and verdict not in {v.value for v in Verdict}:
+        raise unknown(f"verdict in {source}", verdict, [v.value for v in Verdict])
+    link = data.get("url") or data.get("repro")
+    if not link or not data.get("why"):
+        raise UsageError(f"{source}: an expectation needs a url or a repro, and a why")
+    return Expectation(cell, kind, verdict, data.get("when", ""), link, data["why"], source)

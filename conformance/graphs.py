@@ -1,0 +1,104 @@
+"""Reading FX graphs: the ops in them, as text, and what is odd about them."""
+
+from __future__ import annotations
+
+from collections import Counter
+from typing import Any
+
+import torch
+from torch import fx
+
+# Composite ops that AOTAutograd keeps on purpose, or that are no computation.
+NOT_COMPOSITE = {"aten::sym_size", "aten::sym_stride", "aten::sym_numel", "aten::sym_storage_offset"}
+
+
+def op_name(target: Any) -> str:
+    """`aten.add.Tensor`, `relu`, `cond`: one name for an op, whatever made the graph."""
+    if isinstance(target, str):
+        return target
+    if isinstance(target, torch._ops.OpOverload):
+        return str(target)
+    name = getattr(target, "__name__", None) or str(target)
+    module = getattr(target, "__module__", None) or ""
+    return f"operator.{name}" if module == "_operator" else name
+
+
+def graphs_of(gm: fx.GraphModule | None) -> list[fx.Graph]:
+    """The graph and those of its subgraphs (branches and bodies of control flow)."""
+    if gm is None:
+        return []
+    found = [gm.graph]
+    for _, child in gm.named_children():
+        if isinstance(child, fx.GraphModule):
+            found += graphs_of(child)
+    return found
+
+
+def ops(gm: fx.GraphModule | None) -> Counter[str]:
+    """How often each op is called."""
+    calls = ("call_function", "call_method", "call_module")
+    return Counter(op_name(n.target) for graph in graphs_of(gm) for n in graph.nodes if n.op in calls and n.target is not _getitem)
+
+
+_getitem = __import__("operator").getitem
+
+
+def text(gm: fx.GraphModule | None) -> str:
+    if gm is None:
+        return ""
+    try:
+        return gm.print_readable(print_output=False)
+    except Exception:  # a graph whose metadata was damaged can still be shown plainly
+        return str(gm.graph)
+
+
+def composite(gm: fx.GraphModule | None) -> list[str]:
+    """Ops that are made of others and should have been decomposed."""
+    found = []
+    for graph in graphs_of(gm):
+        for node in graph.nodes:
+            target = node.target
+            if not isinstance(target, torch._ops.OpOverload) or target.namespace != "aten":
+                continue
+            name = target.name()
+            implicit = torch._C._dispatch_has_kernel_for_dispatch_key(name, "CompositeImplicitAutograd")
+            if implicit and name.split(".")[0] not in NOT_COMPOSITE and _computes(node):
+                found.append(str(target))
+    return sorted(set(found))
+
+
+def _computes(node: fx.Node) -> bool:
+    return isinstance(node.meta.get("val"), (torch.Tensor, list, tuple))
+
+
+def writes(gm: fx.GraphModule | None) -> list[str]:
+    """Ops that write into one of their arguments, other than `copy_` into an input at the end."""
+    found = []
+    for graph in graphs_of(gm):
+        placeholders = {n for n in graph.nodes if n.op in ("placeholder", "get_attr")}
+        for node in graph.nodes:
+            target = node.target
+            if isinstance(target, torch._ops.OpOverload) and target._schema.is_mutable:
+                epilogue = target is torch.ops.aten.copy_.default and node.args[0] in placeholders
+                if not epilogue and not str(target).startswith(("aten.set_", "inductor")):
+                    found.append(str(target))
+    return sorted(set(found))
+
+
+def written_inputs(gm: fx.GraphModule | None) -> int:
+    """How many inputs a final `copy_` writes to."""
+    if gm is None:
+        return 0
+    copies = [n for n in gm.graph.nodes if n.target is torch.ops.aten.copy_.default]
+    return len({n.args[0] for n in copies if isinstance(n.args[0], fx.Node) and n.args[0].op == "placeholder"})
+
+
+def without_metadata(gm: fx.GraphModule | None) -> list[str]:
+    """Nodes that compute something, but do not say of what shape and dtype."""
+    if gm is None:
+        return []
+    return [
+        node.name
+        for node in gm.graph.nodes
+        if node.op == "call_function" and isinstance(node.target, torch._ops.OpOverload) and "val" not in node.meta
+    ]

@@ -1,0 +1,406 @@
+"""What eager did, what the compiler did, and where they differ.
+
+Upstream's rules for reports are kept: the reference is computed in fp64, a result is wrong only if it is further
+from that than eager's own result in the same dtype, random numbers come from equal seeds. Differences are looked for in
+layers: the number and structure of outputs, dtype, shape, stride, aliasing, mutation, and only then values.
+"""
+
+from __future__ import annotations
+
+import copy
+import math
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from typing import Any
+
+import torch
+from torch import nn
+from torch.utils import _pytree as pytree
+from torch.utils._python_dispatch import TorchDispatchMode
+
+from conformance.verdict import Kind
+
+SEED = 1234
+
+# Element-wise: |error| ≤ atol + rtol·|reference| is never a finding (torch.testing's own defaults).
+TOLERANCES: dict[torch.dtype, tuple[float, float]] = {
+    torch.float64: (1e-7, 1e-7),
+    torch.float32: (1.3e-6, 1e-5),
+    torch.bfloat16: (1.6e-2, 1e-5),
+    torch.float16: (1e-3, 1e-5),
+    torch.complex64: (1.3e-6, 1e-5),
+    torch.complex128: (1e-7, 1e-7),
+}
+# How much further from fp64 than eager a result may be: at the worst element, and in the mean square.
+WORST, MEAN = 4.0, 2.0
+
+
+@dataclass(frozen=True)
+class Difference:
+    """One way in which an outcome is not what eager gave. `where` is `output 0`, `input 1`, `buffer running_mean` …"""
+
+    kind: Kind
+    where: str
+    detail: str
+
+    def __str__(self) -> str:
+        return f"{self.where}: {self.detail}"
+
+
+@dataclass
+class Outcome:
+    """All that a call left behind."""
+
+    spec: Any = None  # structure of what was returned
+    outputs: list[Any] = field(default_factory=list)  # flat, detached clones
+    strides: list[tuple[int, ...] | None] = field(default_factory=list)
+    shares: list[str] = field(default_factory=list)  # whose storage each output shares: "input 0", "output 0", "buffer k", ""
+    inputs: dict[str, torch.Tensor] = field(default_factory=dict)  # tensors of the inputs, after the call
+    state: dict[str, torch.Tensor] = field(default_factory=dict)  # parameters and buffers, after the call
+    grads: dict[str, torch.Tensor | None] = field(default_factory=dict)
+    requires_grad: list[bool] = field(default_factory=list)
+    drawn: bool = False  # the call consumed random numbers
+    live: list[Any] = field(default_factory=list, repr=False)  # the outputs themselves, to see whether they survive
+    error: BaseException | None = None
+
+
+# -------------------------------------------------------------------------------------------- running
+
+
+def clone_inputs(inputs: tuple[Any, ...]) -> tuple[Any, ...]:
+    """Copies with the same strides, storage offsets and sharing of storage."""
+    storages: dict[int, torch.Tensor] = {}
+
+    def copy_one(value: Any) -> Any:
+        if not isinstance(value, torch.Tensor):
+            return value
+        storage = value.untyped_storage()
+        if storage.data_ptr() not in storages or storage.nbytes() == 0:
+            raw = torch.empty(0, dtype=torch.uint8, device=value.device).set_(storage)
+            storages[storage.data_ptr()] = raw.clone()
+        raw = storages[storage.data_ptr()]
+        twin = torch.empty(0, dtype=value.dtype, device=value.device).set_(
+            raw.untyped_storage(), value.storage_offset(), value.size(), value.stride()
+        )
+        return twin.requires_grad_(value.requires_grad)
+
+    return tuple(copy_one(value) for value in inputs)
+
+
+@contextmanager
+def state_kept(module: nn.Module | None) -> Iterator[None]:
+    """Put parameters and buffers back in place afterwards, so that every call starts from the same state."""
+    if module is None:
+        yield
+        return
+    tensors = dict(_state(module))
+    saved = {name: tensor.detach().clone() for name, tensor in tensors.items()}
+    try:
+        yield
+    finally:
+        with torch.no_grad():
+            for name, tensor in tensors.items():
+                tensor.copy_(saved[name])
+                tensor.grad = None
+        for name, tensor in tensors.items():
+            _rebind(module, name, tensor)
+
+
+def _state(module: nn.Module) -> Iterator[tuple[str, torch.Tensor]]:
+    yield from module.named_parameters()
+    yield from module.named_buffers()
+
+
+def _rebind(module: nn.Module, name: str, tensor: torch.Tensor) -> None:
+    *path, leaf = name.split(".")
+    for part in path:
+        module = getattr(module, part)
+    if getattr(module, leaf) is not tensor:
+        setattr(module, leaf, tensor)
+
+
+def run(fn: Callable[..., Any], inputs: tuple[Any, ...], module: nn.Module | None = None, *, calls: int = 1) -> Outcome:
+    """Call `fn` (`calls` times on the same inputs, for micrographs of several steps) and keep all that it left behind.
+
+    The inputs are used as they are: clone them before, where they are needed again."""
+    torch.manual_seed(SEED)
+    before = torch.get_rng_state()
+    wants_grad = any(isinstance(value, torch.Tensor) and value.requires_grad for value in inputs)
+    with state_kept(module):
+        try:
+            with torch.set_grad_enabled(wants_grad):
+                for _ in range(calls):
+                    result = fn(*inputs)
+            drawn = not torch.equal(before, torch.get_rng_state())
+            return _outcome(result, inputs, module, wants_grad, drawn)
+        except Exception as error:
+            return Outcome(error=error)
+
+
+def _outcome(result: Any, inputs: tuple[Any, ...], module: nn.Module | None, wants_grad: bool, drawn: bool) -> Outcome:
+    flat, spec = pytree.tree_flatten(result)
+    owners = _owners(inputs, module)
+    outcome = Outcome(spec=spec, drawn=drawn, live=flat)
+    for index, value in enumerate(flat):
+        tensor = isinstance(value, torch.Tensor)
+        outcome.outputs.append(value.detach().clone(memory_format=torch.preserve_format) if tensor else value)
+        outcome.strides.append(tuple(value.stride()) if tensor else None)
+        outcome.shares.append(owners.get(_address(value), "") if tensor else "")
+        outcome.requires_grad.append(tensor and value.requires_grad)
+        if tensor and _address(value):
+            owners.setdefault(_address(value), f"output {index}")
+    if wants_grad:
+        outcome.grads = _backward(flat, inputs, module)
+    outcome.inputs = {f"input {i}": x.detach().clone() for i, x in enumerate(inputs) if isinstance(x, torch.Tensor)}
+    if module is not None:
+        outcome.state = {name: tensor.detach().clone() for name, tensor in _state(module)}
+    return outcome
+
+
+def _address(tensor: torch.Tensor) -> int:
+    return tensor.untyped_storage().data_ptr() if tensor.numel() else 0
+
+
+def _owners(inputs: tuple[Any, ...], module: nn.Module | None) -> dict[int, str]:
+    owners: dict[int, str] = {}
+    named = [(f"input {i}", x) for i, x in enumerate(inputs) if isinstance(x, torch.Tensor)]
+    named += [(f"state {name}", x) for name, x in _state(module)] if module is not None else []
+    for name, tensor in named:
+        if _address(tensor):
+            owners.setdefault(_address(tensor), name)
+    return owners
+
+
+def _backward(flat: list[Any], inputs: tuple[Any, ...], module: nn.Module | None) -> dict[str, torch.Tensor | None]:
+    """Gradients of a fixed random projection of all outputs."""
+    generator = torch.Generator().manual_seed(SEED)
+    loss: Any = 0.0
+    for value in flat:
+        if isinstance(value, torch.Tensor) and value.requires_grad:
+            weights = torch.randn(value.shape, generator=generator, dtype=torch.float64).to(value.device, value.dtype)
+            loss = loss + (value * weights).sum()
+    if isinstance(loss, torch.Tensor):
+        loss.backward()
+    named = [(f"input {i}", x) for i, x in enumerate(inputs) if isinstance(x, torch.Tensor) and x.requires_grad]
+    named += list(module.named_parameters()) if module is not None else []
+    return {name: None if x.grad is None else x.grad.detach().clone() for name, x in named}
+
+
+# ------------------------------------------------------------------------------------------- reference
+
+
+class InDouble(TorchDispatchMode):
+    """Ask for float64 wherever the program asks for a narrower float."""
+
+    def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+        kwargs = dict(kwargs or {})
+        dtype = kwargs.get("dtype")
+        if isinstance(dtype, torch.dtype) and dtype.is_floating_point:
+            kwargs["dtype"] = torch.float64
+        args = pytree.tree_map_only(torch.dtype, lambda d: torch.float64 if d.is_floating_point else d, args)
+        return func(*args, **kwargs)
+
+
+def in_double(module: nn.Module, inputs: tuple[Any, ...], *, calls: int = 1) -> Outcome | None:
+    """The same computation in fp64; None where it cannot be had."""
+    twin = copy.deepcopy(module).double()
+    widened: dict[int, Any] = {}
+
+    def widen(value: Any) -> Any:
+        if isinstance(value, torch.Tensor) and value.is_floating_point():
+            return value.detach().double().requires_grad_(value.requires_grad)
+        return value
+
+    if len({_address(x) for x in inputs if isinstance(x, torch.Tensor)}) < sum(isinstance(x, torch.Tensor) for x in inputs):
+        return None  # widening would pull inputs apart that share storage
+    arguments = tuple(widened.setdefault(id(x), widen(x)) for x in clone_inputs(inputs))
+    default = torch.get_default_dtype()
+    try:
+        torch.set_default_dtype(torch.float64)
+        with InDouble():
+            outcome = run(twin, arguments, twin, calls=calls)
+    finally:
+        torch.set_default_dtype(default)
+    return None if outcome.error else outcome
+
+
+@dataclass
+class Reference:
+    """What eager gives for these inputs, in their own dtype and in fp64."""
+
+    eager: Outcome
+    exact: Outcome | None
+
+
+def reference(module: nn.Module, inputs: tuple[Any, ...], *, random: bool = False, calls: int = 1) -> Reference:
+    eager = run(module, clone_inputs(inputs), module, calls=calls)
+    exact = None if random or eager.error else in_double(module, inputs, calls=calls)
+    if exact is not None and len(exact.outputs) != len(eager.outputs):
+        exact = None
+    return Reference(eager, exact)
+
+
+# ------------------------------------------------------------------------------------------- comparing
+
+
+def compare(outcome: Outcome, ref: Reference, *, strides: bool = True, aliases: bool = True) -> list[Difference]:
+    """Where an outcome is not what eager gave; empty when it is the same."""
+    eager = ref.eager
+    if outcome.error is not None:
+        return [Difference(Kind.CRASH, "call", f"{type(outcome.error).__name__}: {str(outcome.error).splitlines()[0][:300] if str(outcome.error) else ''}")]
+    if outcome.spec != eager.spec:
+        return [Difference(Kind.WRONG_METADATA, "outputs", f"structure {_shown(outcome.spec)}, eager returns {_shown(eager.spec)}")]
+    found = list(_metadata(outcome, eager, strides))
+    if aliases:
+        found += _aliasing(outcome, eager)
+    found += _mutation(outcome, ref)
+    if not found:
+        exact = ref.exact.outputs if ref.exact else [None] * len(eager.outputs)
+        for index, triple in enumerate(zip(outcome.outputs, eager.outputs, exact, strict=True)):
+            found += value_differences(f"output {index}", *triple)
+        found += _gradients(outcome, ref)
+    return found
+
+
+def _shown(spec: Any) -> str:
+    text = str(spec).replace("TreeSpec", "")
+    return text if len(text) < 120 else text[:119] + "…"
+
+
+def _metadata(outcome: Outcome, eager: Outcome, strides: bool) -> Iterator[Difference]:
+    for index, (got, want) in enumerate(zip(outcome.outputs, eager.outputs, strict=True)):
+        where = f"output {index}"
+        if type(got) is not type(want) and not (isinstance(got, torch.Tensor) and isinstance(want, torch.Tensor)):
+            yield Difference(Kind.WRONG_METADATA, where, f"a {type(got).__name__}, eager returns a {type(want).__name__}")
+        elif isinstance(got, torch.Tensor):
+            for name in ("dtype", "shape", "device", "layout"):
+                if getattr(got, name) != getattr(want, name):
+                    yield Difference(Kind.WRONG_METADATA, where, f"{name} {_plain(getattr(got, name))}, eager has {_plain(getattr(want, name))}")
+            if got.shape == want.shape and strides and not same_strides(got.shape, outcome.strides[index], eager.strides[index]):
+                yield Difference(Kind.WRONG_METADATA, where, f"stride {outcome.strides[index]}, eager has {eager.strides[index]}")
+            if outcome.requires_grad[index] != eager.requires_grad[index]:
+                yield Difference(Kind.WRONG_METADATA, where, f"requires_grad {outcome.requires_grad[index]}, eager has {eager.requires_grad[index]}")
+
+
+def _plain(value: Any) -> str:
+    return str(tuple(value)) if isinstance(value, torch.Size) else str(value).replace("torch.", "")
+
+
+def same_strides(shape: torch.Size, got: Any, want: Any) -> bool:
+    """Strides of dims of size 0 or 1 say nothing."""
+    if 0 in shape:
+        return True
+    return all(a == b for size, a, b in zip(shape, got, want, strict=True) if size > 1)
+
+
+def _aliasing(outcome: Outcome, eager: Outcome) -> Iterator[Difference]:
+    for index, (got, want) in enumerate(zip(outcome.shares, eager.shares, strict=True)):
+        if got != want:
+            detail = f"shares storage with {got or 'nothing'}; in eager with {want or 'nothing'}"
+            yield Difference(Kind.LOST_ALIAS, f"output {index}", detail)
+
+
+def _mutation(outcome: Outcome, ref: Reference) -> Iterator[Difference]:
+    exact_inputs = ref.exact.inputs if ref.exact else {}
+    exact_state = ref.exact.state if ref.exact else {}
+    for got, want, exact in ((outcome.inputs, ref.eager.inputs, exact_inputs), (outcome.state, ref.eager.state, exact_state)):
+        for name in want:
+            if name not in got:
+                yield Difference(Kind.LOST_MUTATION, name, "is gone after the call")
+            elif got[name].shape != want[name].shape or got[name].dtype != want[name].dtype:
+                yield Difference(Kind.LOST_MUTATION, name, "has another shape or dtype after the call than in eager")
+            else:
+                for difference in value_differences(name, got[name], want[name], exact.get(name)):
+                    yield Difference(Kind.LOST_MUTATION, name, f"after the call it is not what eager left: {difference.detail}")
+
+
+def _gradients(outcome: Outcome, ref: Reference) -> Iterator[Difference]:
+    for name, want in ref.eager.grads.items():
+        got = outcome.grads.get(name)
+        if (got is None) != (want is None):
+            yield Difference(Kind.WRONG_RESULT, f"gradient of {name}", "missing" if got is None else "present, eager has none")
+        elif got is not None and want is not None:
+            exact = ref.exact.grads.get(name) if ref.exact else None
+            yield from value_differences(f"gradient of {name}", got, want, exact)
+
+
+def value_differences(where: str, got: Any, want: Any, exact: Any = None) -> Iterator[Difference]:
+    """Is `got` further from the exact value than `want`, eager's own, is?"""
+    if not isinstance(got, torch.Tensor) or not isinstance(want, torch.Tensor):
+        same = got == want or (isinstance(got, float) and math.isclose(got, want, rel_tol=1e-6)) or (got != got and want != want)
+        if not same:
+            yield Difference(Kind.WRONG_RESULT, where, f"{got!r}, eager gives {want!r}")
+        return
+    if got.numel() == 0:
+        return
+    if not (want.is_floating_point() or want.is_complex()):
+        wrong = int((got != want).sum())
+        if wrong:
+            yield Difference(Kind.WRONG_RESULT, where, f"{wrong} of {want.numel()} elements differ")
+        return
+    yield from _float_differences(where, got, want, exact)
+
+
+def _float_differences(where: str, got: torch.Tensor, want: torch.Tensor, exact: torch.Tensor | None) -> Iterator[Difference]:
+    wide = torch.complex128 if want.is_complex() else torch.float64
+    if exact is None or exact.shape != want.shape or not (exact.is_floating_point() or exact.is_complex()):
+        exact = want
+    g, w, e = (t.detach().cpu().to(wide) for t in (got, want, exact))
+    e = torch.where(torch.isfinite(w), e, w)  # where eager overflows, it is eager's answer that counts
+    finite = torch.isfinite(e) & torch.isfinite(w)
+    odd = ~finite & ~((g == w) | (g.isnan() & w.isnan()))
+    odd |= finite & ~torch.isfinite(g)
+    if odd.any():
+        yield Difference(Kind.WRONG_RESULT, where, f"{int(odd.sum())} of {want.numel()} elements are not the infinity, NaN or number that eager gives")
+        return
+    error, eager_error = ((t - e).abs()[finite] for t in (g, w))
+    scale = e.abs()[finite]
+    if error.numel() == 0:
+        return
+    rtol, atol = TOLERANCES.get(want.dtype, (1.6e-2, 1e-5))
+    allowed = torch.clamp(WORST * eager_error.max(), min=0.0) + atol + rtol * scale
+    over = error > allowed
+    rms, eager_rms = (float(t.square().mean().sqrt()) for t in (error, eager_error))
+    scale_rms = float(scale.square().mean().sqrt())
+    floor = torch.finfo(want.dtype).eps * scale_rms + 1e-2 * atol
+    if over.any() or rms > max(MEAN * eager_rms, floor * (4 if want.dtype in (torch.float32, torch.float64) else 1)):
+        relative = rms / scale_rms if scale_rms else math.inf
+        # A wrong program is wrong by far; a merely less exact one is drift.
+        kind = Kind.NUMERIC_DRIFT if relative < 10 * rtol and rms < 30 * max(eager_rms, floor) else Kind.WRONG_RESULT
+        yield Difference(
+            kind,
+            where,
+            f"{int(over.sum())} of {want.numel()} elements out of tolerance; largest error {float(error.max()):.3g} "
+            f"(eager's {float(eager_error.max()):.3g}), rms {rms:.3g} (eager's {eager_rms:.3g}), values of rms {scale_rms:.3g}",
+        )
+
+
+def survived(outcome: Outcome) -> list[Difference]:
+    """Are the outputs of an earlier call still what they were?"""
+    found = []
+    for index, (now, then) in enumerate(zip(outcome.live, outcome.outputs, strict=True)):
+        if isinstance(now, torch.Tensor) and not torch.equal(torch.nan_to_num(now.detach()), torch.nan_to_num(then)):
+            found.append(Difference(Kind.STALE_OUTPUT, f"output {index}", "was overwritten by a later call"))
+    return found
+
+
+def signature(outcome: Outcome) -> dict[str, Any]:
+    """What a record keeps of an outcome: comparable between machines, no values."""
+    outputs = [
+        f"{str(x.dtype)[6:]}{list(x.shape)}{list(outcome.strides[i] or ())}" if isinstance(x, torch.Tensor) else type(x).__name__
+        for i, x in enumerate(outcome.outputs)
+    ]
+    return {"outputs": outputs, "shares": [s for s in outcome.shares if s]}
+
+
+def mutated(outcome: Outcome, inputs: tuple[Any, ...]) -> list[int]:
+    """Which inputs did the call write to?"""
+    changed = []
+    for index, value in enumerate(inputs):
+        after = outcome.inputs.get(f"input {index}")
+        if after is not None and not torch.equal(torch.nan_to_num(after), torch.nan_to_num(value.detach())):
+            changed.append(index)
+    return changed
+
+

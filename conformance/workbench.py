@@ -1,0 +1,294 @@
+"""Compile a micrograph once, look at all stages, and say of each what is wrong."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Collection
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from conformance import checks, oracle
+from conformance.backends.base import Backend, CannotRun, Case, Compiled
+from conformance.baseline import Baseline
+from conformance.cell import Cell
+from conformance.errors import UsageError, first_line
+from conformance.expectations import Expectations
+from conformance.micrograph import Micrograph
+from conformance.record import keep_text
+from conformance.stage import STAGES, Stage
+from conformance.target import Target
+from conformance.trace import Observation, Trace
+from conformance.verdict import Finding, Kind, Verdict
+
+LADDER = "LAD001"  # the program as of a stage computes what eager computes
+
+
+@dataclass
+class Result:
+    """What is recorded of one cell."""
+
+    cell: Cell
+    verdict: Verdict
+    reason: str = ""
+    findings: list[Finding] = field(default_factory=list)
+    observation: Observation = field(default_factory=Observation)
+    seconds: float = 0.0
+    url: str = ""
+    micrograph: str = ""
+
+    def to_json(self, texts: Path | None = None) -> dict[str, Any]:
+        line: dict[str, Any] = {
+            "cell": str(self.cell),
+            "verdict": self.verdict.value,
+            "reason": self.reason,
+            "findings": [finding.to_json() for finding in self.findings],
+            "observation": self.observation.facts,
+            "seconds": round(self.seconds, 3),
+            "micrograph": self.micrograph,
+        }
+        if texts is not None:
+            line["texts"] = {name: keep_text(texts, text) for name, text in self.observation.texts.items() if text}
+        if self.url:
+            line["url"] = self.url
+        return line
+
+
+class Workbench:
+    """Holds what all examinations share."""
+
+    def __init__(self, expectations: Expectations, baseline: Baseline | None = None) -> None:
+        self.expectations = expectations
+        self.baseline = baseline
+
+    def examine(
+        self, micrograph: type[Micrograph], backend: Backend, target: Target, stages: Collection[Stage] = STAGES
+    ) -> dict[Stage, Result]:
+        """One compile; a result for each stage asked for."""
+        if target.name not in backend.targets():
+            known = ", ".join(backend.targets())
+            return self._all(micrograph, backend, target, stages, Verdict.UNSUPPORTED, f"{backend.name} makes code for {known}")
+        reasons = backend.unavailable(target)
+        if all(stage in reasons for stage in stages):
+            return {s: self._result(micrograph, backend, target, s, Verdict.UNAVAILABLE, reasons[s]) for s in sorted(stages, key=STAGES.index)}
+        examination = Examination(Case(micrograph, target), backend, stages, reasons)
+        trace = examination.trace()
+        return self._judge(micrograph, backend, target, trace, reasons, stages)
+
+    def _judge(
+        self,
+        micrograph: type[Micrograph],
+        backend: Backend,
+        target: Target,
+        trace: Trace,
+        reasons: dict[Stage, str],
+        stages: Collection[Stage],
+    ) -> dict[Stage, Result]:
+        results: dict[Stage, Result] = {}
+        blocker: Result | None = None
+        for stage in STAGES:
+            if stage in reasons:
+                result = self._result(micrograph, backend, target, stage, Verdict.UNAVAILABLE, reasons[stage])
+            elif blocker is not None:
+                result = self._blocked(micrograph, backend, target, stage, blocker)
+            elif stage not in trace.observations:
+                continue  # not asked for
+            else:
+                result = self._verdict(Cell(stage, backend.name, target.name, micrograph.name()), micrograph, trace[stage])
+                if result.verdict.blocks:
+                    blocker = result
+            results[stage] = result
+        return {stage: results[stage] for stage in STAGES if stage in stages and stage in results}
+
+    def _verdict(self, cell: Cell, micrograph: type[Micrograph], seen: Observation) -> Result:
+        findings = list(seen.findings)
+        if seen.verdict is None:
+            findings += checks.findings(cell.stage, checks.Seen(seen, micrograph, cell.backend, cell.target))
+            if self.baseline and not findings:
+                findings += self.baseline.findings(cell, micrograph.digest(), seen.facts)
+        verdict = seen.verdict or (Verdict.FAIL if findings else Verdict.PASS)
+        if any(finding.kind is Kind.CRASH for finding in findings):
+            verdict = Verdict.ERROR
+        reason = seen.reason or "; ".join(finding.detail for finding in findings[:2])
+        verdict, entry = self.expectations.judge(str(cell), verdict, findings)
+        if entry is not None:
+            reason = f"{entry.why}" + (f" ({reason})" if reason else "")
+        result = Result(cell, verdict, reason, findings, seen, seen.seconds, entry.url if entry else "", micrograph.digest())
+        return result
+
+    def _blocked(self, micrograph: type[Micrograph], backend: Backend, target: Target, stage: Stage, blocker: Result) -> Result:
+        if blocker.verdict is Verdict.UNSUPPORTED:
+            return self._result(micrograph, backend, target, stage, Verdict.UNSUPPORTED, blocker.reason)
+        reason = f"{blocker.cell.stage} {blocker.verdict}: {blocker.reason}"
+        return self._result(micrograph, backend, target, stage, Verdict.BLOCKED, reason)
+
+    def _result(
+        self, micrograph: type[Micrograph], backend: Backend, target: Target, stage: Stage, verdict: Verdict, reason: str
+    ) -> Result:
+        cell = Cell(stage, backend.name, target.name, micrograph.name())
+        return Result(cell, verdict, reason, micrograph=micrograph.digest())
+
+    def _all(
+        self, micrograph: type[Micrograph], backend: Backend, target: Target, stages: Collection[Stage], verdict: Verdict, reason: str
+    ) -> dict[Stage, Result]:
+        return {s: self._result(micrograph, backend, target, s, verdict, reason) for s in STAGES if s in stages}
+
+
+class Examination:
+    """The steps of one compile, in the order that disturbs it least."""
+
+    def __init__(self, case: Case, backend: Backend, stages: Collection[Stage], reasons: dict[Stage, str]) -> None:
+        self.case, self.backend, self.reasons = case, backend, reasons
+        self.stages = {stage for stage in STAGES if stage in stages}
+        self.module = case.module()
+        self.random = case.micrograph.contract.runtime.random
+        self.found: Trace = Trace(case.micrograph.name(), backend.name, case.target.name)
+
+    def trace(self) -> Trace:
+        try:
+            compiled = self.backend.compile(self.case)
+        except UsageError:
+            raise
+        except Exception as error:
+            self.found.observations[Stage.CAPTURE] = _crash(error)
+            return self.found
+        try:
+            self._look(compiled)
+        finally:
+            compiled.close()
+        return self.found
+
+    def _look(self, compiled: Compiled) -> None:
+        runs = Stage.RUNTIME not in self.reasons
+        ref = self.reference(0)
+        first = self.call(compiled, 0) if runs else None
+        crashed = None
+        if first is not None and first.error is not None and isinstance(first.error, CannotRun):
+            self.reasons[Stage.RUNTIME] = first_line(first.error).removeprefix("CannotRun: ")
+            runs, first = False, None
+        elif first is not None and first.error is not None:
+            crashed = compiled.blame(first.error)
+        for stage in (Stage.CAPTURE, Stage.DECOMPOSITION, Stage.POSTGRAD, Stage.FUSION, Stage.CODEGEN):
+            if stage not in self.reasons and (crashed is None or stage.order <= crashed.order):
+                self._observe(compiled, stage)
+        if crashed is not None:
+            assert first is not None and first.error is not None
+            seen = self.found.observations.setdefault(crashed, Observation())
+            if seen.verdict is None:
+                seen.findings.append(Finding(Kind.CRASH, LADDER, first_line(first.error)))
+            return
+        if runs:
+            assert first is not None
+            self._runtime(compiled, first, ref)
+        else:
+            self._climb(compiled, 0, ref)
+        if any(o.verdict or o.findings for o in self.found.observations.values()):
+            return  # later stages will be blocked: do not spend time on them
+        if Stage.CAPTURE in self.stages and Stage.CAPTURE in self.found.observations:
+            start = time.perf_counter()
+            capture = self.found[Stage.CAPTURE]
+            capture.facts |= compiled.recapture()
+            capture.seconds += time.perf_counter() - start
+        if Stage.CACHE in self.stages and Stage.CACHE not in self.reasons:
+            self._observe(compiled, Stage.CACHE)
+
+    # --------------------------------------------------------------------------------------- the steps
+
+    def reference(self, seed: int, **sizes: int) -> oracle.Reference:
+        ref = oracle.reference(self.module, self.case.inputs(seed, **sizes), random=self.random, calls=self.case.micrograph.steps)
+        if ref.eager.error is not None:
+            raise UsageError(f"{self.case.micrograph.name()} does not run in eager: {first_line(ref.eager.error)}")
+        return ref
+
+    def call(self, fn: Any, seed: int, **sizes: int) -> oracle.Outcome:
+        module = fn.module if isinstance(fn, Compiled) else self._compiled_module
+        if isinstance(fn, Compiled):
+            self._compiled_module = fn.module
+        return oracle.run(fn, self.case.inputs(seed, **sizes), module, calls=self.case.micrograph.steps)
+
+    _compiled_module: Any = None
+
+    def _observe(self, compiled: Compiled, stage: Stage) -> None:
+        start = time.perf_counter()
+        try:
+            seen = compiled.observe(stage)
+        except Exception as error:
+            seen = _crash(error)
+        seen.seconds += time.perf_counter() - start
+        self.found.observations[stage] = seen
+
+    def _runtime(self, compiled: Compiled, first: oracle.Outcome, ref: oracle.Reference) -> None:
+        """The answer, then again: other values, the first ones once more, other sizes."""
+        start = time.perf_counter()
+        self._observe(compiled, Stage.RUNTIME)
+        seen = self.found[Stage.RUNTIME]
+        inputs = self.case.inputs(0)
+        seen.facts |= oracle.signature(first) | {"mutates": oracle.mutated(first, inputs)}
+        if self._differs(compiled, 0, first, ref, "first call"):
+            return
+        if Stage.RUNTIME in self.stages:
+            ref1 = self.reference(1)
+            if self._differs(compiled, 1, self.call(compiled, 1), ref1, "second call, other values"):
+                return
+            if self._differs(compiled, 0, self.call(compiled, 0), ref, "third call, the first values again"):
+                return
+            seen.facts["overwritten"] = [
+                f"the first call's {d}" for d in oracle.survived(first) if not first.shares[int(d.where.split()[1])].startswith("state")
+            ]
+            self._sizes(compiled, seen)
+        seen.seconds += time.perf_counter() - start
+
+    def _sizes(self, compiled: Compiled, seen: Observation) -> None:
+        """Every size that a dynamic dim may take, by the same program."""
+        recompiled: dict[str, int] = {}
+        for dim in self.case.micrograph.contract.capture.dynamic:
+            size = self.case.micrograph.dims[dim]
+            for seed, value in enumerate((size + 2, max(size - 1, 2), 2 * size + 1), 2):
+                before = compiled.compiles()
+                outcome = self.call(compiled, seed, **{dim: value})
+                if self._differs(compiled, seed, outcome, self.reference(seed, **{dim: value}), f"{dim} = {value}", **{dim: value}):
+                    return
+                if compiled.compiles() > before:
+                    recompiled[f"{dim} = {value}"] = compiled.compiles() - before
+        seen.facts["recompiled_at"] = recompiled
+
+    def _differs(
+        self, compiled: Compiled, seed: int, outcome: oracle.Outcome, ref: oracle.Reference, when: str, **sizes: int
+    ) -> bool:
+        """Does the outcome differ from eager? Then name the stage: the first whose program differs too."""
+        differences = oracle.compare(outcome, ref)
+        if not differences:
+            return False
+        stage, found = self._ladder(compiled, seed, ref, **sizes)
+        seen = self.found.observations.setdefault(stage, Observation())
+        seen.findings += [Finding(d.kind, LADDER, f"{when}: {d}") for d in (found or differences)[:3]]
+        return True
+
+    def _climb(self, compiled: Compiled, seed: int, ref: oracle.Reference) -> None:
+        """Where the program itself cannot run here, its earlier forms still can."""
+        stage, found = self._ladder(compiled, seed, ref)
+        if found:
+            self.found.observations.setdefault(stage, Observation()).findings.extend(Finding(d.kind, LADDER, str(d)) for d in found[:3])
+
+    def _ladder(self, compiled: Compiled, seed: int, ref: oracle.Reference, **sizes: int) -> tuple[Stage, list[oracle.Difference]]:
+        for stage in STAGES[: Stage.RUNTIME.order]:
+            program = compiled.at(stage)
+            if program is None or stage not in self.found.observations:
+                continue
+            outcome = self.call(program, seed, **sizes)
+            if isinstance(outcome.error, CannotRun):
+                continue
+            found = oracle.compare(outcome, ref, strides=stage is Stage.CODEGEN)
+            if found and stage is Stage.CODEGEN and self._right_unfused(compiled, seed, ref, **sizes):
+                return Stage.FUSION, found
+            if found:
+                return stage, found
+        return Stage.RUNTIME, []
+
+    def _right_unfused(self, compiled: Compiled, seed: int, ref: oracle.Reference, **sizes: int) -> bool:
+        program = compiled.unfused()
+        return program is not None and not oracle.compare(self.call(program, seed, **sizes), ref)
+
+
+def _crash(error: BaseException) -> Observation:
+    return Observation(findings=[Finding(Kind.CRASH, LADDER, first_line(error))])
