@@ -1,0 +1,215 @@
+"""A GPU that is described, not present: questions about the device are answered from its description.
+
+    with described(Target.parse("sm_90")):
+        torch.compile(module)(*inputs)      # inputs: conformance.headless.memory.on_device(...)
+
+Nothing computes differently: what is answered is listed in `questions`, and all of it is undone at the end.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import importlib
+from collections.abc import Callable, Iterator
+from dataclasses import asdict
+from functools import cache
+from types import SimpleNamespace
+from typing import Any
+
+import torch
+
+from conformance.headless.guard import idle_gpu
+from conformance.headless.memory import empty_strided
+from conformance.headless.moved import Moved
+from conformance.target import Device, Target
+
+Answer = Callable[..., Any]
+
+
+class Stream:
+    """The default stream of the described GPU: always idle."""
+
+    device_index, stream_id, cuda_stream, device = 0, 0, 0, torch.device("cuda", 0)
+
+    def synchronize(self) -> None: ...
+    def wait_stream(self, stream: Any) -> None: ...
+    def wait_event(self, event: Any) -> None: ...
+    def record_event(self, event: Any = None) -> Any: ...
+
+    def query(self) -> bool:
+        return True
+
+
+def questions(device: Device) -> dict[str, dict[str, Answer]]:
+    """Who is asked → what → the answer. Whoever kept a reference to `torch.cuda`'s functions is asked as well."""
+    properties = SimpleNamespace(
+        **{k: v for k, v in asdict(device).items() if k != "l2_cache_size"},
+        L2_cache_size=device.l2_cache_size,
+        is_integrated=0,
+        is_multi_gpu_board=0,
+        gcnArchName="",
+    )
+    stream = Stream()
+    state: dict[str, torch.Tensor] = {}
+    cuda: dict[str, Answer] = {
+        "is_available": lambda: True,
+        "is_initialized": lambda: True,
+        "device_count": lambda: 1,
+        "current_device": lambda: 0,
+        "set_device": lambda device: None,
+        "_exchange_device": lambda device: 0,
+        "_maybe_exchange_device": lambda device: 0,
+        "_lazy_init": lambda: None,
+        "get_device_properties": lambda device=None: properties,
+        "get_device_capability": lambda device=None: (properties.major, properties.minor),
+        "get_device_name": lambda device=None: properties.name,
+        "current_stream": lambda device=None: stream,
+        "default_stream": lambda device=None: stream,
+        "synchronize": lambda device=None: None,
+        "is_current_stream_capturing": lambda: False,
+        "get_rng_state": lambda device=None: state.get("rng", torch.zeros(16, dtype=torch.uint8)),
+        "set_rng_state": lambda new_state, device=None: state.update(rng=new_state),
+        "mem_get_info": lambda device=None: (device_memory(properties), properties.total_memory),
+    }
+    interface = {
+        "current_device": cuda["current_device"],
+        "set_device": cuda["set_device"],
+        "device_count": cuda["device_count"],
+        "current_stream": cuda["current_stream"],
+        "synchronize": cuda["synchronize"],
+        "get_device_properties": cuda["get_device_properties"],
+        "get_raw_stream": lambda device=0: 0,
+        "exchange_device": cuda["_exchange_device"],
+        "maybe_exchange_device": cuda["_maybe_exchange_device"],
+    }
+    return {
+        "torch.cuda": cuda,
+        "torch._dynamo.device_interface.CudaInterface": {k: staticmethod(v) for k, v in interface.items()},
+        "torch._subclasses.fake_tensor": {"init_gpu_context": lambda device: None},
+        "torch._subclasses.fake_tensor.FakeTensorMode": {"avoid_device_init": property(lambda self: True)},
+        "torch._inductor.runtime.triton_helpers": {"set_driver_to_gpu": lambda: None},
+        "torch._C._dynamo.guards": {"_empty_strided_cuda": empty_strided},
+        "torch._C": {"_cuda_getCurrentRawStream": lambda device=0: 0, "_cuda_getDeviceCount": lambda: 1},
+    }
+
+
+def device_memory(properties: Any) -> int:
+    return int(properties.total_memory * 0.99)
+
+
+# Answers that torch keeps once it has asked: forgotten on the way in, and on the way out.
+REMEMBERED = (
+    "torch.utils._triton.has_triton",
+    "torch.utils._triton._device_supports_tensor_descriptor",
+    "torch.utils._triton.has_triton_experimental_host_tma",
+    "torch.utils._triton.has_triton_tensor_descriptor_host_tma",
+    "torch.utils._triton.has_triton_tma",
+    "torch.utils._triton.has_triton_tma_device",
+    "torch.utils._triton.has_datacenter_blackwell_tma_device",
+    "torch.utils._triton.has_triton_stable_tma_api",
+    "torch.utils._triton.triton_backend",
+    "torch.utils._triton.triton_hash_with_backend",
+)
+MAPS = ("torch._dynamo.device_interface.caching_worker_device_properties",)
+
+
+@contextlib.contextmanager
+def described(target: Target) -> Iterator[None]:
+    """Inside, torch and Triton believe that the target's GPU is here. Undone at the end, whatever happens."""
+    device = target.device
+    assert device is not None, f"{target} is not a described GPU"
+    with contextlib.ExitStack() as stack:
+        for owner, answers in questions(device).items():
+            place = find(owner)
+            for name, answer in answers.items():
+                stack.enter_context(replaced(place, owner, name, answer))
+        stack.enter_context(forgotten())
+        stack.enter_context(triton_target(device))
+        stack.enter_context(idle_gpu())
+        yield
+
+
+@contextlib.contextmanager
+def replaced(place: Any, owner: str, name: str, value: Any) -> Iterator[None]:
+    """One attribute, for a while. What was not there to be replaced has moved."""
+    kept = vars(place).get(name, MISSING)
+    if kept is MISSING:
+        raise Moved(f"{owner}.{name}")
+    setattr(place, name, value)
+    try:
+        yield
+    finally:
+        setattr(place, name, kept)
+
+
+MISSING = object()
+
+
+@contextlib.contextmanager
+def forgotten() -> Iterator[None]:
+    caches = [cached for name in REMEMBERED if (cached := optional(name)) is not None]
+    maps = [find(name) for name in MAPS]
+    before = [dict(table) for table in maps]
+
+    def clear() -> None:
+        for cached in caches:
+            cached.cache_clear()
+        for table in maps:
+            table.clear()
+
+    clear()
+    try:
+        yield
+    finally:
+        clear()
+        for table, content in zip(maps, before, strict=True):
+            table.update(content)
+
+
+def find(dotted: str) -> Any:
+    """The module or class of this name."""
+    found = optional(dotted)
+    if found is None:
+        raise Moved(dotted)
+    return found
+
+
+@cache
+def optional(dotted: str) -> Any:
+    parts = dotted.split(".")
+    for length in range(len(parts), 0, -1):
+        try:
+            found: Any = importlib.import_module(".".join(parts[:length]))
+        except ImportError:
+            continue
+        for part in parts[length:]:
+            found = getattr(found, part, None)
+        return found
+    return None
+
+
+@contextlib.contextmanager
+def triton_target(device: Device) -> Iterator[None]:
+    """Triton's active driver is one that knows its target and nothing else."""
+    try:
+        from triton.backends.compiler import GPUTarget
+        from triton.backends.driver import DriverBase
+        from triton.runtime import driver
+    except ImportError as error:
+        raise Moved(f"triton ({error.name})") from None
+
+    target = GPUTarget("cuda", device.major * 10 + device.minor, device.warp_size)
+    body = dict.fromkeys(DriverBase.__abstractmethods__, _absent) | {
+        "is_active": classmethod(lambda cls: True),
+        "get_current_target": lambda self: target,
+        "get_active_torch_device": lambda self: torch.device("cuda", 0),
+        "get_device_interface": lambda self: torch.cuda,
+        "get_current_device": lambda self: 0,
+        "get_current_stream": lambda self, device=0: 0,
+    }
+    with replaced(driver, "triton.runtime.driver", "_active", type("DescribedDriver", (DriverBase,), body)()):
+        yield
+
+
+def _absent(self: Any, *args: Any, **kwargs: Any) -> Any:
+    raise RuntimeError("the device is described, not present: this needs a real one")

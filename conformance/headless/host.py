@@ -1,0 +1,71 @@
+"""Library calls of a program made for a described GPU: the same operator, done by the CPU on the same bytes.
+
+Generated code calls more than its own kernels: `extern_kernels.mm`, `aten.convolution`, custom operators, the copies that
+AOTAutograd makes. Under `Host` an operator that gets described CUDA tensors runs on their host side; views and other
+things that compute nothing run as they are. The compiler itself does not see this mode.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import torch
+from torch.utils._python_dispatch import TorchDispatchMode
+from torch.utils._pytree import tree_flatten, tree_map_only, tree_unflatten
+
+from conformance.headless.memory import on_device, on_host
+
+aten = torch.ops.aten
+
+
+class Host(TorchDispatchMode):
+    @classmethod
+    def ignore_compile_internals(cls) -> bool:
+        return True
+
+    def __torch_dispatch__(self, func: Any, types: Any, args: tuple = (), kwargs: dict | None = None) -> Any:
+        kwargs = kwargs or {}
+        flat, spec = tree_flatten((args, kwargs))
+        plain = {type(value) for value in flat if isinstance(value, torch.Tensor)} <= {torch.Tensor, torch.nn.Parameter}
+        asked = _asked_device(flat)
+        if not plain or not (asked == "cuda" or any(isinstance(v, torch.Tensor) and v.is_cuda for v in flat)):
+            return func(*args, **kwargs)
+        if is_view(func):
+            return func(*args, **kwargs)
+        host = [on_host(v) if isinstance(v, torch.Tensor) else CPU if _is_cuda(v) else v for v in flat]
+        back = {id(h): v for h, v in zip(host, flat, strict=True) if isinstance(v, torch.Tensor)}
+        host_args, host_kwargs = tree_unflatten(host, spec)
+        result = STAND_INS.get(func, func)(*host_args, **host_kwargs)
+        to_device = asked != "cpu"
+
+        def returned(tensor: torch.Tensor) -> torch.Tensor:
+            if id(tensor) in back:
+                return back[id(tensor)]
+            return on_device(tensor) if to_device else tensor
+
+        return tree_map_only(torch.Tensor, returned, result)
+
+
+CPU = torch.device("cpu")
+
+
+def _is_cuda(value: Any) -> bool:
+    return isinstance(value, torch.device) and value.type == "cuda"
+
+
+def _asked_device(flat: list[Any]) -> str | None:
+    """The device that a call names: `aten.full(..., device=cuda)`, `aten._to_copy(..., device=cpu)`."""
+    return next((value.type for value in flat if isinstance(value, torch.device)), None)
+
+
+def is_view(func: Any) -> bool:
+    """Does the operator only give another view of its first argument? Known from its schema."""
+    schema = func._schema
+    aliased = [a.alias_info for a in schema.arguments if a.alias_info is not None]
+    returned = [r.alias_info for r in schema.returns]
+    return bool(aliased) and not any(a.is_write for a in aliased) and all(r is not None for r in returned) or func in NOTHING
+
+
+NOTHING = {aten.detach.default, aten.alias.default, aten.lift_fresh.default}
+STAND_INS: dict[Any, Callable[..., Any]] = {}
