@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import lru_cache
 from typing import NamedTuple
 
 from conformance.report import clean
@@ -31,9 +32,15 @@ class Address(NamedTuple):
         return (self.micrograph, self.backend, self.target, stage_rank(self.stage))
 
 
+@lru_cache(maxsize=1 << 18)
 def address(cell: str) -> Address | None:
     """None where the name is not one of a cell. Records of a newer suite may hold stages that this one does not know."""
     parts = cell.split("/", 3)
     if len(parts) != 4 or not all(parts):
         return None
-    return Address(*(clean.name(part) for part in parts))
+    return Address(*(_part(part) for part in parts))
+
+
+@lru_cache(maxsize=1 << 14)
+def _part(text: str) -> str:
+    return clean.name(text) or "?"

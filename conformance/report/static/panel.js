@@ -1,0 +1,178 @@
+// What a cell shows when it is opened.
+const panel = document.getElementById("panel");
+let opened = -1;
+
+function openCell(i) {
+  opened = i;
+  panel.hidden = false;
+  change({cell: cellKey(i)}, {quiet: true});
+  const evidence = h("div", {class: "evidence", "aria-busy": "true"}, h("p", {class: "note"}, "Loading…"));
+  panel.replaceChildren(...heading(i), stagesOf(i), evidence, ...overVersions(i), ...elsewhere(i), ...timeOf(i), ...commands(i));
+  panel.scrollTop = 0;
+  hideTip();
+  cellEvidence(i).then(found => { if (opened === i) showEvidence(evidence, i, found); },
+    error => { if (opened === i) { evidence.replaceChildren(h("p", {class: "note"}, error.message)); evidence.setAttribute("aria-busy", "false"); } });
+}
+
+function closePanel() {
+  if (panel.hidden) return false;
+  panel.hidden = true;
+  opened = -1;
+  change({cell: ""}, {quiet: true});
+  grid.focus({preventScroll: true});
+  return true;
+}
+
+function heading(i) {
+  const v = D.verdict[i], [word, , meaning] = D.verdicts[v], reason = reasonOf(i), flaky = D.flaky.get(i);
+  return [
+    h("div", {class: "titlebar"}, h("h2", {}, D.rows[D.row[i]]), h("button", {class: "icon", type: "button", onclick: closePanel, "aria-label": "Close (Esc)", title: "Esc"}, "✕")),
+    h("p", {class: "where"}, `${D.stages[D.stage[i]]} · ${columnLabel(D.column[i])}`),
+    h("div", {class: "said"}, h("span", {class: "badge " + verdictClass(v), id: "opened-verdict"}, `${D.verdicts[v][1]} ${word}`), " ", h("span", {class: "soft"}, meaning),
+      flaky ? h("p", {class: "soft"}, "Flaky: " + flaky.map(k => D.verdicts[k][0]).join(", ") + " on the same version.") : null),
+    reason ? h("p", {class: "reason"}, reason) : null,
+    h("div", {id: "findings"}, findingsOf(i, (D.findings.get(i) ?? []).map(one => one.map(part => D.strings[part])))),
+    upstream(i),
+  ].filter(Boolean);
+}
+
+function findingsOf(i, list) {
+  return list.map(([kind, check, detail]) => h("div", {class: "finding"}, h("b", {}, kind), " ", h("code", {}, check), h("br"), detail));
+}
+
+function upstream(i) {
+  const url = D.strings[D.url.get(i) ?? 0];
+  return /^https?:\/\//.test(url) ? h("p", {}, "Upstream: ", h("a", {href: url, rel: "noopener noreferrer", target: "_blank"}, url)) : null;
+}
+
+function jump(i) { return () => { activate(placeOf(i)); if (opened !== i) openCell(i); }; }
+
+function stagesOf(i) {
+  const cells = D.stages.map((_, m) => D.cellAt(D.row[i], D.column[i], m)).filter(k => k >= 0);
+  return h("div", {class: "strip stages", "aria-label": "Stages of this compile"}, cells.map(k =>
+    h("button", {type: "button", "aria-current": k === i ? "true" : null, onclick: jump(k), title: describeCell(k)}, signOf(D.verdict[k]), D.stages[D.stage[k]])));
+}
+
+function timeOf(i) {
+  const parts = D.stages.flatMap((stage, m) => { const k = D.cellAt(D.row[i], D.column[i], m); return k >= 0 ? [[stage, D.millis[k]]] : []; });
+  return parts.some(part => part[1]) ? [h("h3", {}, "Time by stage"), waterfall(parts)] : [];
+}
+
+function elsewhere(i) {
+  const cells = D.columns.map((_, c) => D.cellAt(D.row[i], c, D.stage[i])).filter(k => k >= 0);
+  if (cells.length < 2) return [];
+  return [h("h3", {}, "The same stage elsewhere"), h("div", {class: "strip"}, cells.slice(0, 60).map(k =>
+    h("button", {type: "button", "aria-current": k === i ? "true" : null, onclick: jump(k), title: describeCell(k)}, signOf(D.verdict[k]), columnLabel(D.column[k]))))];
+}
+
+function overVersions(i) {
+  const columns = versionsOf(D.column[i]);
+  if (columns.length < 2) return [];
+  const {kernels, matches, time} = plotsOf(D.row[i], columns);
+  return [h("h3", {}, "Over versions"), h("div", {class: "plots"}, sparkline("kernels", kernels), sparkline("matches", matches), sparkline("compile time", time, seconds))];
+}
+
+// -------------------------------------------------------------------------------------------- evidence
+const OWN_SECTION = ["matches", "guards", "counters"];
+
+function showEvidence(place, i, {facts = {}, texts = {}, reason, findings, micrograph, reused}) {
+  const parts = [];
+  if (reason) panel.querySelector(".reason")?.replaceChildren(reason);
+  if (findings) panel.querySelector("#findings").replaceChildren(...findingsOf(i, findings));
+  for (const name of OWN_SECTION) if (name in facts) parts.push(h("h3", {}, name), factValue(facts[name]));
+  const rest = Object.entries(facts).filter(([name]) => !OWN_SECTION.includes(name));
+  if (rest.length) parts.push(h("h3", {}, "Observed"), factTable(rest));
+  parts.push(...textsOf(texts));
+  const run = D.runs[D.run.length ? D.run[i] : 0];
+  const said = [["record", run.file], ["suite", run.suite], ["started", run.started], ["python", run.python], ["machine", run.machine],
+    ...Object.entries(run.backends[D.columns[D.column[i]][0]] ?? {}), ["micrograph digest", micrograph], ["reused", reused ? "from the run that was resumed" : ""]];
+  parts.push(h("h3", {}, "Run"), factTable(said.filter(([, value]) => value)));
+  place.replaceChildren(...parts);
+  place.setAttribute("aria-busy", "false");
+}
+
+function factTable(entries) {
+  return h("table", {class: "facts"}, entries.slice(0, 400).map(([name, value]) => h("tr", {}, h("td", {}, name), h("td", {class: "mono"}, factValue(value)))),
+    entries.length > 400 ? h("tr", {}, h("td", {}, `and ${entries.length - 400} more`)) : null);
+}
+
+function factValue(value) {
+  if (Array.isArray(value)) {
+    if (!value.length) return "none";
+    const simple = value.every(one => typeof one !== "object" || one === null);
+    return simple && value.join(", ").length < 120 ? value.join(", ") : h("div", {}, value.slice(0, 300).map(one => h("div", {}, factValue(one))), value.length > 300 ? `and ${value.length - 300} more` : null);
+  }
+  if (value !== null && typeof value === "object") return Object.keys(value).length ? factTable(Object.entries(value)) : "none";
+  return value === null ? "none" : String(value);
+}
+
+// Texts named “x before” and “x after” stand side by side; the others one below the other.
+function textsOf(texts) {
+  const names = Object.keys(texts), parts = [], done = new Set();
+  for (const name of names) {
+    if (done.has(name)) continue;
+    const stem = name.replace(/\bbefore\b/, "").trim(), after = names.find(other => other !== name && /\bafter\b/.test(other) && other.replace(/\bafter\b/, "").trim() === stem);
+    if (/\bbefore\b/.test(name) && after) { done.add(name).add(after); parts.push(h("h3", {}, `${stem || "graph"}, before and after`), pairBox(name, texts[name], after, texts[after])); }
+  }
+  for (const name of names) if (!done.has(name)) parts.push(h("h3", {}, name), textBox(name, texts[name]));
+  return parts;
+}
+
+function toolbar(box, label, modes) {
+  const scroll = h("div", {class: "scroll", tabindex: 0});
+  const buttons = modes.map(([name, draw]) => h("button", {class: "icon", type: "button", "aria-pressed": "false", onclick: event => {
+    for (const other of buttons) other.setAttribute("aria-pressed", String(other === event.currentTarget));
+    scroll.replaceChildren(draw());
+  }}, name));
+  box.replaceChildren(h("div", {class: "tools"}, h("span", {}, label), buttons.length > 1 ? buttons : null), scroll);
+  buttons[0].click();
+}
+
+function pairBox(beforeName, beforeDigest, afterName, afterDigest) {
+  const box = h("div", {class: "text", "aria-busy": "true"}, h("pre", {}, "Loading…"));
+  Promise.all([fetchEvidence(beforeDigest), fetchEvidence(afterDigest)]).then(([before, after]) => {
+    const sides = sideBySide(before.text, after.text);
+    const modes = sides ? [["Side by side", () => sides.table]] : [];
+    modes.push(["Before", () => code(beforeName, before)], ["After", () => code(afterName, after)]);
+    const pictures = [drawGraph(before.text), drawGraph(after.text)];
+    if (pictures[0]) modes.push(["Draw before", () => pictures[0]]);
+    if (pictures[1]) modes.push(["Draw after", () => pictures[1]]);
+    toolbar(box, sides ? (sides.differ ? `${sides.differ} lines differ` : "no difference") : "too long to compare", modes);
+  }).catch(error => box.replaceChildren(h("pre", {}, error.message))).finally(() => box.setAttribute("aria-busy", "false"));
+  return box;
+}
+
+function textBox(name, digest) {
+  const box = h("div", {class: "text", "aria-busy": "true"}, h("pre", {}, "Loading…"));
+  fetchEvidence(digest).then(found => {
+    const picture = /graph|before|after/i.test(name) ? drawGraph(found.text) : null;
+    const modes = [["Text", () => code(name, found)]];
+    if (picture) modes.push(["Draw", () => picture]);
+    const lines = found.text.split("\n").length;
+    toolbar(box, `${count(lines)} lines`, modes);
+  }).catch(error => box.replaceChildren(h("pre", {}, error.message))).finally(() => box.setAttribute("aria-busy", "false"));
+  return box;
+}
+
+function code(name, {text, cut}) {
+  const pre = highlight(text, languageOf(name, text));
+  if (cut) pre.append("\n… cut here; the whole text is beside the record");
+  return pre;
+}
+
+// --------------------------------------------------------------------------------------------- commands
+const quote = word => /^[\w@%+=:,./-]+$/.test(word) ? word : "'" + word.replaceAll("'", "'\\''") + "'";
+
+function commands(i) {
+  const [backend, target] = D.columns[D.column[i]], name = cellName(i), short = D.rows[D.row[i]].split(".").at(-1);
+  const lines = [`conformance show ${quote(name)}`, `conformance triage ${quote(name)}`,
+    `pytest -m ${quote(`stage_${D.stages[D.stage[i]]} and ${backend}`)} --target ${quote(target)} -k ${quote(short)}`];
+  return [h("h3", {}, "See it yourself"), ...lines.map(line => h("div", {class: "cmd"}, h("code", {}, line), copyButton(line)))];
+}
+
+function copyButton(text) {
+  return h("button", {class: "icon", type: "button", onclick: event => {
+    const button = event.currentTarget, said = word => { button.textContent = word; setTimeout(() => { button.textContent = "Copy"; }, 1200); };
+    navigator.clipboard ? navigator.clipboard.writeText(text).then(() => said("Copied"), () => said("Not allowed")) : said("Not allowed");
+  }}, "Copy");
+}
