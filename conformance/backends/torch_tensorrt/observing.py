@@ -1,0 +1,226 @@
+"""From a recording to what each stage showed: facts in the suite's words, texts for a reader."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator
+from typing import Any
+
+import torch
+from torch import fx
+
+from conformance import graphs
+from conformance.backends.torch_tensorrt.api import Library
+from conformance.backends.torch_tensorrt.capture import Captured
+from conformance.backends.torch_tensorrt.recording import Engine, Recording, shown
+from conformance.trace import Observation, digest
+from conformance.verdict import Finding, Kind, Verdict
+
+# The suite's words for rewrites → the lowering pass that does it and the op that it makes.
+WORDS = {"rmsnorm": ("replace_fused_rms_norm", "aten.rsqrt.default")}
+
+
+def capture(record: Recording, captured: Captured, breaks: bool) -> Observation:
+    gm = captured.program.graph_module
+    facts: dict[str, Any] = {
+        "ops": _counted(gm),
+        "inputs": len(captured.program.graph_signature.user_inputs),
+        "dynamic": captured.dynamic,
+    }
+    if not breaks:  # export gives one graph or none: a contract that asks for a break is not export's to keep
+        facts |= {"graphs": 1, "breaks": 0}
+    if captured.specialized:
+        facts["specialized"] = sorted(captured.specialized)
+    findings = [
+        Finding(Kind.EXTRA_RECOMPILE, "TRT001", f"the dim {dim} did not stay symbolic: {why}")
+        for dim, why in captured.specialized.items()
+    ]
+    return Observation(facts, {"graph": graphs.text(gm)}, findings=findings, live={"program": captured.program})
+
+
+def decomposition(record: Recording, library: Library) -> Observation:
+    gm = record.decomposed
+    assert gm is not None
+    facts = {
+        "aten_ops": _counted(gm),
+        "composite": [op for op in graphs.composite(gm) if not _convertible(gm, op, library)],
+        "writes": graphs.writes(gm),
+        "written_inputs": graphs.written_inputs(gm),
+        "without_metadata": len(graphs.without_metadata(gm)),
+        "written_buffers": sorted(name for name in record.buffer_writes if _is_state(gm, name)),
+        "lifted_buffers": dict(sorted(record.lifted_buffers.items())),
+        "written_in_place": sorted(record.predicted),
+        "copied_back": sorted(record.copied_back),
+        "passes_changed": [run.name for run in record.pre_passes if run.changed],
+    }
+    texts = {"graph": graphs.text(gm)}
+    if record.lifted_buffers and record.lifted is not None:
+        texts["graph with lifted buffers"] = shown(record.lifted)
+    return Observation(facts, texts, live={"graph": gm, "lifted": record.lifted})
+
+
+def postgrad(record: Recording) -> Observation:
+    gm, before = record.lowered, record.decomposed
+    assert gm is not None and before is not None
+    aliased = {name for name in record.writes() if name not in record.lifted_buffers}
+    facts: dict[str, Any] = {
+        "ops": _counted(gm),
+        "passes": len(record.passes),
+        "passes_changed": [run.name for run in record.passes if run.changed],
+        "matches": _matches(record),
+        "without_metadata": len(graphs.without_metadata(gm)),
+        "written_inputs_before": graphs.written_inputs(before),
+        "written_inputs": graphs.written_inputs(gm) + len(aliased & set(_inputs_written(before))),
+        "writes_left_to_engines": sorted(record.writes()),
+    }
+    dropped = {run.name: run.dropped_writes for run in record.passes if run.dropped_writes}
+    if dropped:
+        facts["writes_dropped_by"] = dropped
+    texts: dict[str, str] = {}
+    for index, run in enumerate(record.passes):
+        if run.changed:
+            texts[f"{index:02d} {run.name} before"] = run.before
+            texts[f"{index:02d} {run.name} after"] = run.after
+    texts["graph"] = shown(gm)
+    return Observation(facts, texts, live={"before": before, "after": gm, "passes": record.passes})
+
+
+def fusion(record: Recording, library: Library) -> Observation:
+    left = dict(sorted(_left_in_torch(record, library)))
+    converted = sum((Counter(_counted(engine.graph)) for engine in record.engines), Counter())
+    facts = {
+        "engines": len(record.engines),
+        "ops_in_engines": dict(sorted(converted.items())),
+        "ops_in_torch": left,
+        "partitioner": record.partitioner,
+        "partitioners": dict(sorted(record.partitioners.items())),
+    }
+    if not record.engines:
+        why = next((line for line in record.warnings if "supported operations" in line), "") or "no op has a converter"
+        reason = f"every op stayed in PyTorch: {_listed(left) or why}"
+        return Observation(facts, {"graph": shown(_final(record))}, Verdict.FALLBACK, reason)
+    texts = {"partitions": shown(_final(record))}
+    texts |= {f"engine {engine.name}": shown(engine.graph) for engine in record.engines}
+    return Observation(facts, texts, live={"graph": record.partitioned})
+
+
+def codegen(record: Recording, capability: str) -> Observation:
+    layers = [layer for engine in record.engines for layer in engine.layers]
+    built = [line for engine in record.engines for line in engine.built]
+    per_op = sum((engine.layers_per_op for engine in record.engines), Counter())
+    facts = {
+        "programs": sum(bool(engine.plan) for engine in record.engines),
+        "layers": len(layers),
+        "layer_types": dict(sorted(Counter(layer.type for layer in layers).items())),
+        "layers_per_op": dict(sorted(per_op.items())),
+        "built_layers": len(built),
+        "fused_layers": sum(_is_fused(line) for line in built),
+        "built_digest": digest("\n".join(_name(line) for line in built)),
+        "aliased_io": {f"{e.name}.{out}": f"{source} ({kind})" for e in record.engines for out, (source, kind) in e.aliased_io.items()},
+        "promoted_outputs": [f"{e.name}.{name}" for e in record.engines for name in e.outputs[e.user_outputs :]],
+        "compute_capability": capability,
+        "plan_bytes": sum(len(engine.plan) for engine in record.engines),
+    }
+    texts = {f"network {engine.name}": _network(engine) for engine in record.engines}
+    texts |= {f"built layers of {engine.name}": "\n".join(engine.built) for engine in record.engines}
+    return Observation(facts, texts, findings=list(_miswritten(record)), live={"engines": record.engines})
+
+
+# --------------------------------------------------------------------------------------------- details
+
+
+def _counted(gm: fx.GraphModule) -> dict[str, int]:
+    counts = graphs.ops(gm)
+    return {name: counts[name] for name in sorted(counts) if name != "_guards_fn"}
+
+
+def _is_state(gm: fx.GraphModule, name: str) -> bool:
+    return name in dict(gm.named_buffers()) or name in dict(gm.named_parameters())
+
+
+def _inputs_written(gm: fx.GraphModule) -> list[str]:
+    copies = [node for node in gm.graph.nodes if node.target is torch.ops.aten.copy_.default]
+    return [str(n.args[0].target) for n in copies if isinstance(n.args[0], fx.Node) and n.args[0].op == "placeholder"]
+
+
+def _convertible(gm: fx.GraphModule, op: str, library: Library) -> bool:
+    """Torch-TensorRT keeps composite ops on purpose where it has a converter for the whole."""
+    return any(str(node.target) == op and _has_converter(node, library) for node in gm.graph.nodes)
+
+
+def _has_converter(node: fx.Node, library: Library) -> bool:
+    try:
+        return bool(library.converters.get_all_converters_with_target(node.target))
+    except Exception:
+        return False
+
+
+def _matches(record: Recording) -> dict[str, int]:
+    """How often the op that a rewrite removes is gone after its pass."""
+    found = {}
+    for word, (name, made) in WORDS.items():
+        runs = [run for run in record.passes if run.name == name]
+        if runs:
+            found[word] = sum(run.after.count(made) - run.before.count(made) for run in runs)
+    return found
+
+
+def _final(record: Recording) -> fx.GraphModule:
+    gm = record.partitioned or record.lowered
+    assert gm is not None
+    return gm
+
+
+def _left_in_torch(record: Recording, library: Library) -> Iterator[tuple[str, str]]:
+    for graph in _torch_graphs(record):
+        for node in graph.nodes:
+            if node.op != "call_function" or graphs.op_name(node.target) == "operator.getitem":
+                continue
+            name = graphs.op_name(node.target)
+            if not _has_converter(node, library):
+                yield name, "no converter"
+            elif node not in library.converters:
+                yield name, "its converter refuses these arguments or dynamic shapes"
+            else:
+                yield name, "too few ops around it for an engine"
+
+
+def _torch_graphs(record: Recording) -> list[fx.Graph]:
+    gm, engines = _final(record), {engine.name for engine in record.engines}
+    parts = [child for name, child in gm.named_children() if isinstance(child, fx.GraphModule) and name not in engines]
+    return [gm.graph, *(part.graph for part in parts if not str(part._get_name()).startswith("_guards"))]
+
+
+def _listed(left: dict[str, str]) -> str:
+    return ", ".join(f"{op} ({why})" for op, why in left.items())
+
+
+def _is_fused(line: str) -> bool:
+    name = _name(line)
+    return "..." in name or " + " in name or "ForeignNode" in name
+
+
+def _name(line: str) -> str:
+    """`Layer(Myelin): {ForeignNode[a...b]}, Tactic: …` → `{ForeignNode[a...b]}`."""
+    return line.partition(": ")[2].partition(", Tactic")[0]
+
+
+def _network(engine: Engine) -> str:
+    lines = [f"inputs: {', '.join(engine.inputs)}", f"outputs: {', '.join(engine.outputs)}"]
+    lines += [f"aliased: {out} is {source} ({kind})" for out, (source, kind) in engine.aliased_io.items()]
+    lines += [f"{layer.type:24} {layer.op:32} {layer.name}" for layer in engine.layers]
+    return "\n".join(lines)
+
+
+def _miswritten(record: Recording) -> Iterator[Finding]:
+    """A cache-update layer writes consecutive positions, whatever the op says."""
+    for engine in record.engines:
+        nodes = {node.name: node for node in engine.graph.graph.nodes}
+        for name in engine.writes.values():
+            node = nodes.get(name)
+            if node is None or node.target is not torch.ops.aten.slice_scatter.default:
+                continue
+            step = node.args[5] if len(node.args) > 5 else node.kwargs.get("step", 1)
+            if step not in (None, 1):
+                detail = f"{name} writes every {step}th position, and became a layer that writes consecutive ones"
+                yield Finding(Kind.BAD_CODE, "TRT002", detail)

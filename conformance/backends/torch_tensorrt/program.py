@@ -1,0 +1,128 @@
+"""The program as of the end of a stage, called as the user calls the module.
+
+From lowering on, Torch-TensorRT takes writes to inputs out of the graph and leaves them to layers whose output is aliased to the
+input. A program run in PyTorch has no such layers, so what they write is written here, and nothing else is: a write that no
+layer stands for is lost, as it is in the engine."""
+
+from __future__ import annotations
+
+import operator
+from collections.abc import Mapping
+from typing import Any
+
+import torch
+from torch import fx, nn
+from torch.utils import _pytree as pytree
+
+
+class Program:
+    """state: the module whose buffers the call reads and writes. writes: input or buffer placeholder → node whose value goes there.
+    buffers: placeholder → buffer that is passed for it. hidden: outputs at the end that the user does not see."""
+
+    def __init__(
+        self,
+        graph: fx.GraphModule,
+        state: nn.Module,
+        *,
+        writes: Mapping[str, str] | None = None,
+        buffers: Mapping[str, str] | None = None,
+        engines: Mapping[str, Mapping[str, str]] | None = None,
+        hidden: int = 0,
+        out_spec: Any = None,
+    ) -> None:
+        self.graph = graph
+        self.state = state
+        self.writes = dict(writes or {})
+        self.buffers = dict(buffers or {})
+        self.engines = dict(engines or {})
+        self.hidden = hidden
+        self.out_spec = out_spec
+
+    def __call__(self, *inputs: Any) -> Any:
+        share_state(self.graph, self.state)
+        tensors = dict(self.state.named_buffers())
+        arguments = (*inputs, *(tensors[buffer] for buffer in self.buffers.values()))
+        runner = _Runner(self.graph, self.engines, set(self.writes.values()))
+        result = runner.run(*arguments)
+        placeholders = [node for node in self.graph.graph.nodes if node.op == "placeholder"]
+        flat = pytree.tree_leaves(inputs) + list(arguments[len(inputs) :])
+        by_name = {str(node.target): value for node, value in zip(placeholders, flat, strict=False)}
+        for name, node in self.writes.items():
+            if node in runner.kept and isinstance(by_name.get(name), torch.Tensor):
+                by_name[name].copy_(runner.kept[node])
+        return self._shaped(result)
+
+    def _shaped(self, result: Any) -> Any:
+        if self.hidden and isinstance(result, (tuple, list)):
+            result = tuple(result)[: len(result) - self.hidden]
+        if self.out_spec is not None and not has_structure(self.graph):
+            flat = list(result) if isinstance(result, (tuple, list)) else [result]
+            return pytree.tree_unflatten(flat, self.out_spec)
+        return result
+
+
+class _Runner(fx.Interpreter):
+    """Runs a graph and keeps the values of some nodes; engines' submodules write to their own inputs where a layer does so."""
+
+    def __init__(self, gm: fx.GraphModule, engines: Mapping[str, Mapping[str, str]], keep: set[str]) -> None:
+        super().__init__(gm)
+        self.engines = engines
+        self.keep = keep
+        self.kept: dict[str, Any] = {}
+
+    def run_node(self, n: fx.Node) -> Any:
+        value = super().run_node(n)
+        if n.name in self.keep:
+            self.kept[n.name] = value
+        return value
+
+    def call_module(self, target: Any, args: Any, kwargs: Any) -> Any:
+        writes = self.engines.get(str(target))
+        if not writes:
+            return super().call_module(target, args, kwargs)
+        submodule = self.fetch_attr(target)
+        runner = _Runner(submodule, {}, set(writes.values()))
+        result = runner.run(*args, **kwargs)
+        placeholders = [str(node.target) for node in submodule.graph.nodes if node.op == "placeholder"]
+        for name, value in zip(placeholders, args, strict=False):
+            if writes.get(name) in runner.kept and isinstance(value, torch.Tensor):
+                value.copy_(runner.kept[writes[name]])
+        return result
+
+
+def has_structure(gm: fx.GraphModule) -> bool:
+    """Does the graph still know how the user's inputs and outputs are nested?"""
+    return hasattr(gm.graph._codegen, "pytree_info")
+
+
+def out_spec(gm: Any) -> Any:
+    """How the module nests what it returns; None where it returns its flat outputs."""
+    if not isinstance(gm, fx.GraphModule) or not has_structure(gm):
+        return None
+    return gm.graph._codegen.pytree_info.out_spec
+
+
+def share_state(gm: nn.Module, state: nn.Module) -> None:
+    """Let the graph read and write the same buffers as every other program of this compile."""
+    for name, tensor in state.named_buffers():
+        *path, leaf = name.split(".")
+        try:
+            owner = operator.attrgetter(".".join(path))(gm) if path else gm
+        except AttributeError:
+            continue
+        if leaf in getattr(owner, "_buffers", {}):
+            owner._buffers[leaf] = tensor
+
+
+def state_of(module: nn.Module, result: Any) -> nn.Module:
+    """The user's module with the buffers that the compiled module really reads and writes: it may have its own copies, under
+    flattened names. A buffer that the compiler baked into an engine stays the user's own, and is never written."""
+    own = dict(result.named_buffers()) if isinstance(result, nn.Module) else {}
+    for name, _ in list(module.named_buffers()):
+        for candidate in (name, "lifted_buf_" + name.replace(".", "_")):
+            if candidate in own:
+                *path, leaf = name.split(".")
+                owner = operator.attrgetter(".".join(path))(module) if path else module
+                owner._buffers[leaf] = own[candidate]
+                break
+    return module
