@@ -80,6 +80,7 @@ class Compiled(ABC):
 
 class Backend(ABC):
     name: str
+    default_target: str = "cpu"
 
     @abstractmethod
     def versions(self) -> dict[str, str]:

@@ -1,0 +1,1 @@
+"""The commands that belong to no part of their own."""

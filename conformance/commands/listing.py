@@ -1,0 +1,71 @@
+"""`conformance list`: micrographs and their contracts, checks, cells."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import asdict, fields, is_dataclass
+from typing import Any
+
+import click
+from rich.console import Console
+from rich.table import Table
+
+from conformance import micrograph
+from conformance.cell import select
+from conformance.stage import STAGES
+
+
+@click.command("list")
+@click.option("-m", "--micrograph", "glob", default="*", metavar="GLOB", help="only these, e.g. 'norm.*'")
+@click.option("--micrographs", "folder", default=str(micrograph.HOME), metavar="DIR", help="where micrographs are")
+@click.option("--checks", "what", flag_value="checks", help="the checks, with their IDs")
+@click.option("--cells", "what", flag_value="cells", help="every cell, one a line")
+@click.option("--json", "as_json", is_flag=True, help="for machines")
+def listing(glob: str, folder: str, what: str | None, as_json: bool) -> None:
+    """Micrographs with their contracts; --checks, --cells."""
+    if what == "checks":
+        from conformance.checks import all_checks
+
+        for check in all_checks():
+            click.echo(f"{check.id}  {check.stage.value:<14} {check.title}")
+        return
+    library = micrograph.load(folder)
+    chosen = {name: library[name] for name in select(library, glob, "micrograph")}
+    if what == "cells":
+        from conformance import backends
+
+        for backend in backends.names():
+            for target in backends.get(backend).targets():
+                for name in chosen:
+                    for stage in STAGES:
+                        click.echo(f"{stage}/{backend}/{target}/{name}")
+        return
+    if as_json:
+        click.echo(json.dumps({name: {"summary": m.summary(), "contract": asdict(m.contract)} for name, m in chosen.items()}, indent=2, default=str))
+        return
+    table = Table(box=None, header_style="bold", pad_edge=False)
+    for column in ("micrograph", "what it is for", "contract"):
+        table.add_column(column)
+    for name, m in chosen.items():
+        table.add_row(name, m.summary(), in_words(m.contract))
+    console = Console()
+    console.print(table)
+    console.print(f"{len(chosen)} micrographs in {len({name.split('.')[0] for name in chosen})} families", style="dim")
+
+
+def in_words(contract: Any) -> str:
+    """Only what a contract says beyond the defaults."""
+    said = []
+    for stage in fields(contract):
+        part = getattr(contract, stage.name)
+        if not is_dataclass(part):
+            continue
+        default = type(part)()
+        for field in fields(part):
+            value = getattr(part, field.name)
+            if value != getattr(default, field.name):
+                said.append(f"{field.name}={dict(value) if hasattr(value, 'items') else value}")
+    return ", ".join(said)
+
+
+COMMANDS = [listing]
