@@ -19,6 +19,7 @@ from typing import Any
 import torch
 
 from conformance.headless.guard import idle_gpu
+from conformance.headless.host import Host
 from conformance.headless.memory import empty_strided
 from conformance.headless.moved import Moved
 from conformance.target import Device, Target
@@ -123,9 +124,25 @@ def described(target: Target) -> Iterator[None]:
             place = find(owner)
             for name, answer in answers.items():
                 stack.enter_context(replaced(place, owner, name, answer))
+        stack.enter_context(folding_on_host())
         stack.enter_context(forgotten())
         stack.enter_context(triton_target(device))
         stack.enter_context(idle_gpu())
+        yield
+
+
+@contextlib.contextmanager
+def folding_on_host() -> Iterator[None]:
+    """Constant folding executes operators on `cuda`: their values are computed on the host, and so folded alike."""
+    owner = "torch._inductor.constant_folding.ConstantFolder"
+    folder = find(owner)
+    original = vars(folder).get("run")
+
+    def run(self: Any, *args: Any, **kwargs: Any) -> Any:
+        with Host():
+            return original(self, *args, **kwargs)
+
+    with replaced(folder, owner, "run", run):
         yield
 
 

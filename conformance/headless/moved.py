@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from conformance.backends.base import CannotRun
+
 
 class Moved(Exception):
     """What headless mode leans on is not there in this version: cells become `unavailable`, and say what moved."""
@@ -11,5 +13,5 @@ class Moved(Exception):
         self.what = what
 
 
-class NotInterpretable(Exception):
+class NotInterpretable(CannotRun):
     """The generated program does something that cannot be run on the CPU, and why."""

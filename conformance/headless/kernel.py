@@ -1,0 +1,225 @@
+"""A Triton kernel that Inductor generated: what it is, how it is launched, what machine code becomes of it."""
+
+from __future__ import annotations
+
+import contextlib
+import hashlib
+import logging
+import re
+import subprocess
+import tempfile
+from collections import Counter
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+
+import torch
+
+from conformance.errors import first_line
+from conformance.headless import interpret
+from conformance.headless.device import find
+from conformance.headless.memory import on_host
+from conformance.headless.moved import Moved, NotInterpretable
+
+
+@dataclass(frozen=True)
+class Binary:
+    """Machine code of one configuration of a kernel; or why there is none."""
+
+    configuration: str
+    ptx: str = ""
+    registers: int = 0
+    spills: int = 0  # bytes of local memory a thread
+    shared: int = 0  # bytes a block
+    instructions: dict[str, int] = field(default_factory=dict)
+    error: str = ""
+
+    def facts(self) -> dict[str, Any]:
+        if self.error:
+            return {"error": self.error}
+        return {
+            "registers": self.registers,
+            "spills": self.spills,
+            "shared": self.shared,
+            "instructions": self.instructions,
+        }
+
+
+class Kernel:
+    """Stands where generated code expects a compiled kernel: `run` is a launch."""
+
+    def __init__(self, name: str, source: str) -> None:
+        self.name, self.source = name, source
+
+    @cached_property
+    def autotuner(self) -> Any:
+        """Inductor's own object for the kernel: its function, the configurations it would try, its metadata."""
+        return getattr(find("torch._inductor.codecache").PyCodeCache.load(self.source), self.name)
+
+    @property
+    def signature(self) -> dict[str, str]:
+        return dict(self.autotuner.triton_meta["signature"])
+
+    @property
+    def metadata(self) -> dict[str, Any]:
+        tuner = self.autotuner
+        return {
+            "heuristic": str(tuner.heuristic_type).rsplit(".", 1)[-1].lower(),
+            "size_hints": tuner.size_hints,
+            "grid": tuner.inductor_meta.get("grid_type"),
+            "configurations": [_described(config) for config in tuner.configs],
+            "mutates": list(tuner.inductor_meta.get("mutated_arg_names", ())),
+        }
+
+    # ------------------------------------------------------------------------------------------ running
+
+    def run(self, *args: Any, stream: Any = None, **kwargs: Any) -> None:
+        """Launched with the first configuration: which is fastest only a device can say, what is computed is the same."""
+        tuner = self.autotuner
+        config = tuner.configs[0]
+        args, grid = tuner._interpret_args_grid(args, config)
+        arguments = dict(zip(self._passed(config), args, strict=False)) | kwargs
+        constants = {k: v for k, v in self._constants(config).items() if k not in arguments}
+        signature = tuner.triton_meta["signature"]
+        values = {name: _argument(value, signature.get(name, "")) for name, value in arguments.items()}
+        try:
+            interpret.launch(tuner.fn, tuple(int(n) for n in grid), values, constants)
+        except NotInterpretable:
+            raise
+        except Exception as error:
+            if unknown := _unknown(error):
+                raise NotInterpretable(f"{self.name}: {unknown}") from error
+            raise
+
+    def _passed(self, config: Any) -> list[str]:
+        fn = self.autotuner.fn
+        constant = {fn.arg_names[i] for i in find("torch._inductor.runtime.triton_helpers").get_constexprs(fn)}
+        return [name for name in self.autotuner.triton_meta["signature"] if name not in constant]
+
+    def _constants(self, config: Any) -> dict[str, Any]:
+        names = self.autotuner.fn.arg_names
+        found = {**self.autotuner.triton_meta.get("constants", {}), **config.kwargs}
+        found |= {"num_warps": config.num_warps, "num_stages": config.num_stages}
+        return {name: found[name] for name in names if name in found}
+
+    # ---------------------------------------------------------------------------------------- compiling
+
+    def compiled(self, which: int = 0) -> Binary:
+        """Through Triton and ptxas for the described device; must be called while it is described."""
+        tuner = self.autotuner
+        config = tuner.configs[which]
+        key = hashlib.sha256(f"{self.source}{_described(config)}{_toolchain()}".encode()).hexdigest()
+        if key not in _BINARIES:
+            _BINARIES[key] = self._compile(tuner, config)
+        return _BINARIES[key]
+
+    def _compile(self, tuner: Any, config: Any) -> Binary:
+        with _quiet():
+            try:
+                code = _assembled(tuner, config)
+            except Exception as error:
+                return Binary(_described(config), error=f"{self.name}: {_complaint(error)}")
+        return Binary(
+            _described(config),
+            ptx=code.asm["ptx"],
+            shared=int(code.metadata.shared),
+            instructions=notable(code.asm["ptx"]),
+            **resources(code.asm["cubin"]),
+        )
+
+
+_BINARIES: dict[str, Binary] = {}
+
+
+def _assembled(tuner: Any, config: Any) -> Any:
+    """As `CachingAutotuner._precompile_config` does it, and no further: a launcher needs a device."""
+    compiler = find("triton.compiler")
+    meta = tuner._create_compile_meta(config)
+    source = compiler.ASTSource(tuner.fn, meta["signature"], meta["constants"], meta["configs"][0])
+    target = find("triton.backends.compiler").GPUTarget(meta["device_type"], meta["cc"], 32)
+    make = getattr(tuner, "_create_compile_options", None)
+    options = make(config, meta) if make else {k: meta[k] for k in ("num_warps", "num_stages", "debug")}
+    return compiler.compile(source, target=target, options=options)
+
+
+def _toolchain() -> str:
+    return str(find("triton").__version__)
+
+
+def _described(config: Any) -> str:
+    blocks = " ".join(f"{name}={value}" for name, value in config.kwargs.items())
+    return f"{blocks} num_warps={config.num_warps} num_stages={config.num_stages}".strip()
+
+
+def _argument(value: Any, kind: str) -> Any:
+    if isinstance(value, torch.Tensor):
+        return on_host(value)
+    if kind == "i64" and isinstance(value, int) and not isinstance(value, bool):
+        return _Wide(value)
+    return value
+
+
+class _Wide(int):
+    """An integer that a kernel takes as 64 bits wide, however small it is."""
+
+
+def _unknown(error: BaseException) -> str:
+    """What the interpreter does not know, if that is what went wrong (and not what the kernel did)."""
+    text = str(error)
+    if isinstance(error, NotImplementedError):
+        return first_line(error)
+    if isinstance(error, AttributeError) and "Interpreter" in text:
+        return first_line(error)
+    return ""
+
+
+def _complaint(error: BaseException) -> str:
+    """The line of Triton or ptxas that says what is wrong."""
+    lines = [line.strip() for line in str(error).splitlines() if line.strip()]
+    telling = [line for line in lines if re.search(r"\berror\b|fatal|Error", line)]
+    return (telling or lines or [type(error).__name__])[0][:300]
+
+
+@contextlib.contextmanager
+def _quiet() -> Iterator[None]:
+    log = logging.getLogger("torch._inductor.runtime.triton_heuristics")
+    level = log.level
+    log.setLevel(logging.CRITICAL)
+    try:
+        yield
+    finally:
+        log.setLevel(level)
+
+
+# ---------------------------------------------------------------------------------------- machine code
+
+# What a reader of PTX looks for: tensor cores, asynchronous copies, wide and atomic accesses.
+NOTABLE = re.compile(
+    r"^\s*(?:@!?%\w+\s+)?(?:wgmma\.mma_async|tcgen05\.mma|mma\.sync|ldmatrix|cp\.async\.bulk|cp\.async|"
+    r"(?:ld|st)\.global(?:\.\w+|::\w+)*?\.v[248]|red\.|atom\.|bar\.sync|shfl\.sync|ex2\.approx|rsqrt\.approx|sqrt\.rn|div\.full)",
+    re.M,
+)
+
+
+def notable(ptx: str) -> dict[str, int]:
+    found: Counter[str] = Counter()
+    for match in NOTABLE.finditer(ptx):
+        text = re.sub(r"^@!?%\w+\s+", "", match.group().strip())
+        wide = re.match(r"(ld|st)\.global.*(\.v[248])", text)
+        found[f"{wide.group(1)}.global{wide.group(2)}" if wide else text.rstrip(".")] += 1
+    return dict(sorted(found.items()))
+
+
+def resources(cubin: bytes) -> dict[str, int]:
+    """Registers and local memory of the kernel in a cubin, as NVIDIA's own tool reads them."""
+    tool = Path(str(find("triton.backends.nvidia").__path__[0])) / "bin" / "cuobjdump"
+    if not tool.exists():
+        raise Moved("triton/backends/nvidia/bin/cuobjdump")
+    with tempfile.NamedTemporaryFile(suffix=".cubin") as file:
+        file.write(cubin)
+        file.flush()
+        said = subprocess.run([str(tool), "-res-usage", file.name], capture_output=True, text=True, check=True).stdout
+    numbers = dict(re.findall(r"\b(REG|STACK|LOCAL):(\d+)", said))
+    return {"registers": int(numbers.get("REG", 0)), "spills": int(numbers.get("STACK", 0)) + int(numbers.get("LOCAL", 0))}

@@ -1,0 +1,163 @@
+"""`torch.compile` for a described GPU, called with CPU tensors: compiled as on that GPU, run by interpretation."""
+
+from __future__ import annotations
+
+import contextlib
+import copy
+from collections.abc import Iterator
+from typing import Any
+
+import torch
+from torch import nn
+from torch.utils import _pytree as pytree
+
+from conformance.headless.device import described, find, replaced
+from conformance.headless.host import Host
+from conformance.headless.interpret import interpreting
+from conformance.headless.kernel import Kernel
+from conformance.headless.memory import Memory
+from conformance.target import Target
+
+
+@contextlib.contextmanager
+def session(target: Target, kernels: dict[str, Kernel] | None = None) -> Iterator[None]:
+    """The target's GPU is described, its memory is the host's, and what is launched on it is interpreted."""
+
+    def triton(self: Any, kernel_name: str, source_code: str, device_str: str = "cuda") -> Kernel:
+        kernel = Kernel(kernel_name, source_code)
+        if kernels is not None:
+            kernels[kernel_name] = kernel
+        return kernel
+
+    with contextlib.ExitStack() as stack:
+        stack.enter_context(described(target))
+        place = find("torch._inductor.async_compile.AsyncCompile")
+        stack.enter_context(replaced(place, "torch._inductor.async_compile.AsyncCompile", "triton", triton))
+        stack.enter_context(interpreting())
+        stack.enter_context(Host())
+        yield
+
+
+class Program:
+    """A compiled module. Its parameters and buffers are those of the module it was made from: same bytes, both sides."""
+
+    def __init__(self, module: nn.Module, target: Target) -> None:
+        self.target, self.module = target, module
+        self.kernels: dict[str, Kernel] = {}
+        self.memory = Memory()
+        self.twin = copy.deepcopy(module)
+        self.fn = torch.compile(self.twin)
+        self._mirrors: dict[str, tuple[torch.Tensor, torch.Tensor]] = {}
+
+    def __call__(self, *inputs: Any) -> Any:
+        given = [x for x in inputs if isinstance(x, torch.Tensor)] + list(self.module.parameters())
+        leaves = tuple(x for x in given if x.requires_grad) if torch.is_grad_enabled() else ()
+        if not leaves:
+            outputs, spec = self._on_device(inputs)[:2]
+            return pytree.tree_unflatten([self._to_host(x) for x in outputs], spec)
+        bridge = Bridge(self, inputs)
+        flat = list(Crossing.apply(bridge, *leaves))
+        return pytree.tree_unflatten([flat.pop(0) if tensor else x for x, tensor in bridge.outputs], bridge.spec)
+
+    @contextlib.contextmanager
+    def session(self) -> Iterator[None]:
+        with session(self.target, self.kernels):
+            yield
+
+    def _on_device(self, inputs: tuple[Any, ...]) -> tuple[list[Any], Any, dict[int, torch.Tensor]]:
+        """Outputs on the device, their structure, and the device's side of each tensor that was given."""
+        with self.session():
+            sides: dict[int, torch.Tensor] = {}
+            self._state_in(sides)
+            arguments = [self._to_device(x, sides) if isinstance(x, torch.Tensor) else x for x in inputs]
+            result = self.fn(*arguments)
+            self._state_out()
+            flat, spec = pytree.tree_flatten(result)
+            return flat, spec, sides
+
+    def _to_device(self, tensor: torch.Tensor, sides: dict[int, torch.Tensor]) -> torch.Tensor:
+        if id(tensor) not in sides:
+            with torch._C._DisableTorchDispatch():
+                side = self.memory.on_device(tensor.detach() if tensor.requires_grad else tensor)
+            vars(side).update({k: v for k, v in vars(tensor).items() if k.startswith("_dynamo")})
+            sides[id(tensor)] = side.requires_grad_(tensor.requires_grad)
+        return sides[id(tensor)]
+
+    def _to_host(self, value: Any) -> Any:
+        if not isinstance(value, torch.Tensor):
+            return value
+        with torch._C._DisableTorchDispatch():
+            return self.memory.on_host(value.detach())
+
+    # ------------------------------------------------------------------------------------------- state
+
+    def _state_in(self, sides: dict[int, torch.Tensor]) -> None:
+        """The twin's parameters and buffers are the device's side of the module's, whatever was assigned since."""
+        for (owner, table, name), tensor in _state(self.module):
+            known = self._mirrors.get(f"{owner}.{name}")
+            if known is None or known[0] is not tensor:
+                side = self._to_device(tensor, sides)
+                if isinstance(tensor, nn.Parameter):
+                    side = nn.Parameter(side.detach(), tensor.requires_grad)
+                    sides[id(tensor)] = side
+                known = self._mirrors[f"{owner}.{name}"] = (tensor, side)
+            sides[id(tensor)] = known[1]
+            getattr(self.twin.get_submodule(owner), table)[name] = known[1]
+
+    def _state_out(self) -> None:
+        """A buffer that the call bound anew is bound anew in the module as well."""
+        for (owner, table, name), tensor in _state(self.twin):
+            known = self._mirrors.get(f"{owner}.{name}")
+            if known is None or known[1] is not tensor:
+                getattr(self.module.get_submodule(owner), table)[name] = self._to_host(tensor)
+
+
+def _state(module: nn.Module) -> Iterator[tuple[tuple[str, str, str], torch.Tensor]]:
+    for owner, part in module.named_modules():
+        for table in ("_parameters", "_buffers"):
+            for name, tensor in list(getattr(part, table).items()):
+                if tensor is not None:
+                    yield (owner, table, name), tensor
+
+
+# ------------------------------------------------------------------------------------------- gradients
+
+
+class Bridge:
+    """One call that gradients go through: what autograd on one side has to know of the other."""
+
+    def __init__(self, program: Program, inputs: tuple[Any, ...]) -> None:
+        self.program, self.inputs = program, inputs
+        self.outputs: list[tuple[Any, bool]] = []
+        self.spec: Any = None
+        self.device: list[torch.Tensor] = []
+
+    def forward(self, leaves: tuple[torch.Tensor, ...]) -> list[torch.Tensor]:
+        with torch.enable_grad():
+            flat, self.spec, sides = self.program._on_device(self.inputs)
+        self.leaves = [sides[id(leaf)] for leaf in leaves]
+        self.outputs = [(x, isinstance(x, torch.Tensor)) for x in flat]
+        self.device = [x for x, tensor in self.outputs if tensor]
+        return [self.program._to_host(x) for x in self.device]
+
+    def backward(self, gradients: tuple[torch.Tensor | None, ...]) -> list[torch.Tensor | None]:
+        program = self.program
+        with program.session(), torch.enable_grad():
+            pairs = [(x, g) for x, g in zip(self.device, gradients, strict=True) if x.requires_grad and g is not None]
+            sides: dict[int, torch.Tensor] = {}
+            given = [program._to_device(g, sides) for _, g in pairs]
+            found = torch.autograd.grad([x for x, _ in pairs], self.leaves, given, allow_unused=True)
+        return [None if g is None else program._to_host(g) for g in found]
+
+
+class Crossing(torch.autograd.Function):
+    @staticmethod
+    def forward(ctx: Any, bridge: Bridge, *leaves: torch.Tensor) -> Any:
+        ctx.bridge = bridge
+        outputs = bridge.forward(leaves)
+        ctx.mark_non_differentiable(*(h for h, d in zip(outputs, bridge.device, strict=True) if not d.requires_grad))
+        return tuple(outputs)
+
+    @staticmethod
+    def backward(ctx: Any, *gradients: Any) -> Any:
+        return (None, *ctx.bridge.backward(gradients))
