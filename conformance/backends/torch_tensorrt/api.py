@@ -7,6 +7,7 @@ from __future__ import annotations
 import importlib
 import importlib.util
 import logging
+import sys
 import warnings
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
@@ -59,9 +60,19 @@ STEPS = ("pre_export_lowering", "get_decompositions", "post_lowering", "convert_
 
 
 @cache
+def broken() -> str:
+    """Why the installed package cannot be used, in one line; empty when it can. Imports it, once."""
+    try:
+        library()
+    except (Moved, Unloadable) as error:
+        return str(error)
+    return ""
+
+
+@cache
 def library() -> Library:
     """Import torch_tensorrt; without a GPU its questions about one are answered from a description."""
-    if "torch_tensorrt" not in __import__("sys").modules:
+    if "torch_tensorrt" not in sys.modules:
         _import()
     package = importlib.import_module("torch_tensorrt")
     at = "torch_tensorrt.dynamo"

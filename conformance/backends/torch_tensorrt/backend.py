@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
-import sys
+from typing import Any
 
 import torch
 
-from conformance.backends.base import Backend, Case, Compiled, nowhere
+from conformance.backends.base import Backend, CannotRun, Case, Compiled, nowhere
 from conformance.backends.torch_tensorrt import api
+from conformance.backends.torch_tensorrt.compiled import TorchTensorRTCompiled
 from conformance.backends.torch_tensorrt.installed import RTX, installed, missing
-from conformance.errors import UsageError
 from conformance.stage import Stage
 from conformance.target import DEVICES, Target
+from conformance.trace import Observation
+from conformance.verdict import Verdict
 
 NO_GPU = "needs a CUDA device"
 STANDARD_BUILDER = f"the builder of the standard TensorRT needs a CUDA device; {RTX} builds without one"
@@ -20,6 +22,10 @@ STANDARD_BUILDER = f"the builder of the standard TensorRT needs a CUDA device; {
 class TorchTensorRTBackend(Backend):
     name = "torch_tensorrt"
 
+    def __init__(self) -> None:
+        self.default_target = "cuda" if torch.cuda.is_available() else "sm_90"
+        self._loaded = False
+
     def targets(self) -> tuple[str, ...]:
         return ("cuda", *DEVICES)
 
@@ -27,18 +33,16 @@ class TorchTensorRTBackend(Backend):
         found = installed()
         if found is None:
             return {}
-        return {"torch": torch.__version__, found.flavour: found.version, "tensorrt_rtx" if found.rtx else "tensorrt": found.tensorrt}
+        tensorrt = "tensorrt_rtx" if found.rtx else "tensorrt"
+        return {"torch": torch.__version__, "torch_tensorrt": found.version, "flavour": found.flavour, tensorrt: found.tensorrt}
 
     def unavailable(self, target: Target) -> dict[Stage, str]:
         found = installed()
         if why := missing(found):
             return nowhere(why)
         assert found is not None
-        if "torch_tensorrt" in sys.modules:  # importing it only to look would cost seconds
-            try:
-                api.library()
-            except (api.Moved, api.Unloadable) as error:
-                return nowhere(str(error))
+        if self._loaded and (why := api.broken()):  # importing it only to look would cost seconds
+            return nowhere(why)
         if target.name == "cuda":
             return {} if torch.cuda.is_available() else nowhere(f"{NO_GPU}: without one, take a described one (--target sm_90)")
         if target.headless and not found.rtx:
@@ -46,10 +50,20 @@ class TorchTensorRTBackend(Backend):
         return {Stage.RUNTIME: NO_GPU} if target.headless else {}
 
     def compile(self, case: Case) -> Compiled:
-        from conformance.backends.torch_tensorrt.compiled import TorchTensorRTCompiled
+        self._loaded = True
+        if why := api.broken():
+            return Unloaded(why)
+        return TorchTensorRTCompiled(api.library(), case)
 
-        try:
-            library = api.library()
-        except (api.Moved, api.Unloadable) as error:
-            raise UsageError(str(error)) from None
-        return TorchTensorRTCompiled(library, case)
+
+class Unloaded(Compiled):
+    """Torch-TensorRT is installed, and cannot be imported or has moved what is looked at."""
+
+    def __init__(self, why: str) -> None:
+        self.why = why
+
+    def __call__(self, *inputs: Any) -> Any:
+        raise CannotRun(self.why)
+
+    def observe(self, stage: Stage) -> Observation:
+        return Observation.says(Verdict.UNAVAILABLE, self.why)

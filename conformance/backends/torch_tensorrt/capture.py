@@ -61,7 +61,7 @@ def _export(module: nn.Module, inputs: tuple[Any, ...], dynamic_shapes: Any) -> 
 
 def bounds(size: int) -> tuple[int, int]:
     """The range that a symbolic dim is built for. Sizes 0 and 1 are specialized by torch.export."""
-    return min(2, size), 2 * size
+    return min(2, size), 4 * size
 
 
 def _sized(case: Case, which: Mapping[str, int]) -> list[tuple[int, ...] | None]:

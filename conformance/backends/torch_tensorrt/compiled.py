@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import time
+import traceback
 from collections.abc import Callable
 from contextlib import ExitStack
 from typing import Any
 
 import torch
 
-from conformance.backends.base import Case, Compiled
+from conformance.backends.base import CannotRun, Case, Compiled
 from conformance.backends.torch_tensorrt import observing, runtime
 from conformance.backends.torch_tensorrt.api import Library
 from conformance.backends.torch_tensorrt.capture import Captured, Refused, capture
@@ -20,16 +21,12 @@ from conformance.backends.torch_tensorrt.recording import Recording
 from conformance.errors import first_line
 from conformance.stage import Stage
 from conformance.trace import Observation
-from conformance.verdict import Verdict
+from conformance.verdict import Finding, Kind, Verdict
 
 # A micrograph has a few ops, and the default leaves blocks of fewer than five to PyTorch. TF32 is a choice about precision
 # that the user makes, not an error of the compiler: off, as eager has it.
 SETTINGS: dict[str, Any] = {"min_block_size": 1, "disable_tf32": True}
 NEEDS_DEVICE = "needs a CUDA device: the engine was built for a described GPU"
-
-
-class NeedsDevice(RuntimeError):
-    """A headless engine was called."""
 
 
 class TorchTensorRTCompiled(Compiled):
@@ -51,7 +48,7 @@ class TorchTensorRTCompiled(Compiled):
         record = self.recording
         record.exported = self.captured.program
         record.seconds[Stage.CAPTURE] = time.perf_counter() - started
-        with Recorder(self.library, self.case.target, record).watching(), torch.no_grad():
+        with Recorder(self.library, self.case.target, record, self.module).watching(), torch.no_grad():
             record.result = self.library.torch_tensorrt.dynamo.compile(record.exported, inputs=self.captured.inputs, **SETTINGS)
 
     # ----------------------------------------------------------------------------------------- calling
@@ -60,7 +57,7 @@ class TorchTensorRTCompiled(Compiled):
         if self.recording.error is not None:
             raise self.recording.error
         if self.case.target.headless:
-            raise NeedsDevice(NEEDS_DEVICE)
+            raise CannotRun(NEEDS_DEVICE)
         return self.recording.result(*inputs)
 
     def at(self, stage: Stage) -> Callable[..., Any] | None:
@@ -116,11 +113,10 @@ class TorchTensorRTCompiled(Compiled):
         assert record.error is not None
         if stage is not record.reached:
             return Observation.says(Verdict.BLOCKED, f"{record.reached} failed")
-        if isinstance(record.error, Refused):
-            return Observation.says(Verdict.UNSUPPORTED, str(record.error))
-        observation = Observation.says(Verdict.ERROR, first_line(record.error))
-        observation.texts["warnings"] = "\n".join(record.warnings)
-        return observation
+        if isinstance(record.error, (Refused, NotImplementedError)):
+            return Observation.says(Verdict.UNSUPPORTED, str(record.error) or first_line(record.error))
+        told = {"warnings": "\n".join(record.warnings), "traceback": "".join(traceback.format_exception(record.error))}
+        return Observation(texts=told, findings=[Finding(Kind.CRASH, "TRT004", first_line(record.error))])
 
     def _capture(self) -> Observation:
         assert self.captured is not None

@@ -6,16 +6,21 @@ stage drives it where it acts, on the partitions of the compile that was observe
 from __future__ import annotations
 
 import copy
+import logging
 from collections.abc import Iterator
+from itertools import islice
 from typing import TYPE_CHECKING, Any
 
+import torch
 from torch import fx
+from torch.fx.node import map_arg
 
+from conformance import graphs
 from conformance.backends.torch_tensorrt.api import Library
 from conformance.backends.torch_tensorrt.recorder import Recorder
 from conformance.backends.torch_tensorrt.recording import Engine, Recording, snapshot
 from conformance.errors import first_line
-from conformance.trace import Observation
+from conformance.trace import Observation, digest
 from conformance.verdict import Finding, Kind, Verdict
 
 if TYPE_CHECKING:
@@ -25,6 +30,7 @@ if TYPE_CHECKING:
 CACHED = {"cache_built_engines": True, "reuse_cached_engines": True, "immutable_weights": False}
 # A setting that must be part of the key, and another value for it.
 CHANGED = {"disable_tf32": False, "optimization_level": 1, "use_fp32_acc": True}
+LIMIT = 8  # twins of one engine
 
 
 class Missed(Exception):
@@ -68,7 +74,10 @@ def observe_cache(compiled: TorchTensorRTCompiled) -> Observation:
         facts: dict[str, Any] = {"first": probe.builds(engines), "again": probe.builds(engines)}
         changed = {name: probe.changed(engines, name, value) for name, value in CHANGED.items()}
     except Exception as error:
-        return Observation.says(Verdict.ERROR, f"with the engine cache on: {first_line(error)}")
+        told = f"with the engine cache on: {first_line(error)}"
+        if type(error).__name__ == "UnsupportedOperatorException":  # some converters refuse engines that can be refitted
+            return Observation.says(Verdict.UNSUPPORTED, told)
+        return Observation(findings=[Finding(Kind.CRASH, "TRT004", told)])
     served = [name for name, hits in changed.items() if hits]
     facts["changed_config"] = {"engine_hit": len(served)} if served else {"engine_miss": len(changed)}
     facts["changed_config_served"] = served
@@ -108,11 +117,24 @@ class Probe:
         return hits
 
     def collisions(self, engine: Engine) -> Iterator[str]:
-        """Programs that differ in one argument or in the order of two operands, and have the same key."""
-        for what, twin in twins(engine.graph):
+        """Programs that differ in an argument or in the order of two operands, and would get this engine: the key is the same,
+        and so are all weights, so that the refit on a hit does not put it right."""
+        key, weights = self._key(engine.graph, engine), None
+        for what, twin in islice(twins(engine.graph), LIMIT):
             self.probes += 1
-            if self._key(twin, engine) == self._key(engine.graph, engine):
+            if self._key(twin, engine) != key:
+                continue
+            weights = self._weights(engine.graph, engine) if weights is None else weights
+            if self._weights(twin, engine) == weights:
                 yield what
+
+    def _weights(self, graph: fx.GraphModule, engine: Engine) -> dict[str, str] | str:
+        """All constants of the network by name: what a refit sets."""
+        try:
+            interpreter = self._defined(graph, engine, self.settings(engine))[0]
+        except Exception as error:
+            return first_line(error)
+        return {name: digest(str(torch.as_tensor(w).tolist())) for name, w in getattr(interpreter.ctx, "weight_refit_map", {}).items()}
 
     def _key(self, graph: fx.GraphModule, engine: Engine) -> str:
         return str(self.cache.get_hash(graph, engine.specs, self.settings(engine)))
@@ -142,55 +164,76 @@ class Probe:
         return self._network(engine, self.settings(engine)) != self._network(engine, self.settings(engine, **{name: value}))
 
     def _network(self, engine: Engine, settings: Any) -> list[tuple[str, str]]:
+        return [(layer.type, layer.op) for layer in self._defined(engine.graph, engine, settings)[1].layers]
+
+    def _defined(self, graph: fx.GraphModule, engine: Engine, settings: Any) -> tuple[Any, Engine]:
         recorder = Recorder(self.library, self.target, Recording())
         recorder.engine = Engine(engine.name, engine.graph)
         with recorder.watching():
-            interpreter = self.library.interpreter(snapshot(engine.graph), engine.specs, compilation_settings=settings)
+            interpreter = self.library.interpreter(snapshot(graph), engine.specs, compilation_settings=settings)
             interpreter._construct_trt_network_def()
-        return [(layer.type, layer.op) for layer in recorder.engine.layers]
+        return interpreter, recorder.engine
 
 
 def twins(gm: fx.GraphModule) -> Iterator[tuple[str, fx.GraphModule]]:
-    """The same graph with one thing changed that changes what it computes."""
+    """The same graph with one thing changed: other results of the same shapes."""
     for node in gm.graph.nodes:
         if node.op != "call_function":
             continue
         for index, value in enumerate(node.args):
-            other = _other(value)
-            if other is not None:
-                yield f"an argument of {node.target} is {other}, not {value}", _with_argument(gm, node.name, index, other)
-        first, second = (*node.args, None, None)[:2]
-        if str(node.target).split(".")[1:2] in (["sub"], ["div"], ["matmul"], ["bmm"], ["mm"]) and _swappable(first, second):
-            yield f"the operands of {node.target} are swapped", _with_arguments(gm, node.name, second, first)
+            for other in _others(value):
+                args = (*node.args[:index], other, *node.args[index + 1 :])
+                if _same_shape(node, args):
+                    yield f"an argument of {node.target} is {other}, not {value}", _with_arguments(gm, node.name, args)
+        if len(node.args) >= 2 and _swappable(node) and _same_shape(node, (node.args[1], node.args[0], *node.args[2:])):
+            swapped = (node.args[1], node.args[0], *node.args[2:])
+            yield f"the operands of {node.target} are swapped", _with_arguments(gm, node.name, swapped)
 
 
-def _other(value: Any) -> Any:
+def _others(value: Any) -> Iterator[Any]:
     if isinstance(value, bool) or value is None:
-        return None
+        return
     if isinstance(value, (int, float)):
-        return value + 1
+        yield value + 1
+        yield value - 1
     if isinstance(value, (list, tuple)) and value and all(isinstance(v, int) for v in value):
-        return [*value[:-1], value[-1] + 1]
-    return None
+        yield [*value[:-1], value[-1] + 1]
+        yield [*reversed(value)] if len(set(value)) > 1 else [*value[:-1], value[-1] - 1]
 
 
-def _swappable(first: Any, second: Any) -> bool:
-    if not (isinstance(first, fx.Node) and isinstance(second, fx.Node)) or first is second:
+def _swappable(node: fx.Node) -> bool:
+    operands = node.args[:2]
+    ordered = graphs.op_name(node.target).split(".")[1:2] in (["sub"], ["div"], ["matmul"], ["bmm"], ["mm"])
+    return ordered and all(isinstance(n, fx.Node) for n in operands) and operands[0] is not operands[1]
+
+
+def _same_shape(node: fx.Node, args: tuple[Any, ...]) -> bool:
+    """Does the op take these arguments, and give tensors of the same shapes and dtypes? Otherwise it is no twin."""
+    wanted = node.meta.get("val")
+    mode = getattr(wanted[0] if isinstance(wanted, (tuple, list)) and wanted else wanted, "fake_mode", None)
+    if mode is None:
         return False
-    shapes = [getattr(node.meta.get("val"), "shape", None) for node in (first, second)]
-    return shapes[0] is not None and shapes[0] == shapes[1]
+    values, keywords = map_arg((args, node.kwargs), lambda n: n.meta.get("val"))
+    before = logging.root.manager.disable
+    logging.disable(logging.ERROR)  # fake tensors log every op that refuses its arguments
+    try:
+        with mode:
+            given = node.target(*values, **keywords)  # type: ignore[operator]
+    except Exception:
+        return False
+    finally:
+        logging.disable(before)
+    return _signature(given) == _signature(wanted)
 
 
-def _with_argument(gm: fx.GraphModule, name: str, index: int, value: Any) -> fx.GraphModule:
-    twin = snapshot(gm)
-    node = next(node for node in twin.graph.nodes if node.name == name)
-    node.update_arg(index, value)
-    return twin
+def _signature(value: Any) -> Any:
+    if isinstance(value, (tuple, list)):
+        return [_signature(v) for v in value]
+    return (tuple(value.shape), value.dtype) if isinstance(value, torch.Tensor) else type(value)
 
 
-def _with_arguments(gm: fx.GraphModule, name: str, *values: fx.Node) -> fx.GraphModule:
+def _with_arguments(gm: fx.GraphModule, name: str, args: tuple[Any, ...]) -> fx.GraphModule:
     twin = snapshot(gm)
     by_name = {node.name: node for node in twin.graph.nodes}
-    for index, value in enumerate(values):
-        by_name[name].update_arg(index, by_name[value.name])
+    by_name[name].args = map_arg(args, lambda n: by_name[n.name])
     return twin

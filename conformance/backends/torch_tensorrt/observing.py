@@ -16,9 +16,6 @@ from conformance.backends.torch_tensorrt.recording import Engine, Recording, sho
 from conformance.trace import Observation, digest
 from conformance.verdict import Finding, Kind, Verdict
 
-# The suite's words for rewrites → the lowering pass that does it and the op that it makes.
-WORDS = {"rmsnorm": ("replace_fused_rms_norm", "aten.rsqrt.default")}
-
 
 def capture(record: Recording, captured: Captured, breaks: bool) -> Observation:
     gm = captured.program.graph_module
@@ -28,7 +25,7 @@ def capture(record: Recording, captured: Captured, breaks: bool) -> Observation:
         "dynamic": captured.dynamic,
     }
     if not breaks:  # export gives one graph or none: a contract that asks for a break is not export's to keep
-        facts |= {"graphs": 1, "breaks": 0}
+        facts |= {"graphs": int(bool(facts["ops"])), "breaks": 0}
     if captured.specialized:
         facts["specialized"] = sorted(captured.specialized)
     findings = [
@@ -46,7 +43,7 @@ def decomposition(record: Recording, library: Library) -> Observation:
         "composite": [op for op in graphs.composite(gm) if not _convertible(gm, op, library)],
         "writes": graphs.writes(gm),
         "written_inputs": graphs.written_inputs(gm),
-        "without_metadata": len(graphs.without_metadata(gm)),
+        "without_metadata": _without_metadata(gm),
         "written_buffers": sorted(name for name in record.buffer_writes if _is_state(gm, name)),
         "lifted_buffers": dict(sorted(record.lifted_buffers.items())),
         "written_in_place": sorted(record.predicted),
@@ -67,12 +64,14 @@ def postgrad(record: Recording) -> Observation:
         "ops": _counted(gm),
         "passes": len(record.passes),
         "passes_changed": [run.name for run in record.passes if run.changed],
-        "matches": _matches(record),
-        "without_metadata": len(graphs.without_metadata(gm)),
-        "written_inputs_before": graphs.written_inputs(before),
-        "written_inputs": graphs.written_inputs(gm) + len(aliased & set(_inputs_written(before))),
-        "writes_left_to_engines": sorted(record.writes()),
+        "without_metadata": _without_metadata(gm),
     }
+    if record.error is None:  # without engines nobody knows which writes they would have taken over
+        facts |= {
+            "written_inputs_before": graphs.written_inputs(before),
+            "written_inputs": graphs.written_inputs(gm) + len(aliased & set(_inputs_written(before))),
+            "writes_left_to_engines": sorted(record.writes()),
+        }
     dropped = {run.name: run.dropped_writes for run in record.passes if run.dropped_writes}
     if dropped:
         facts["writes_dropped_by"] = dropped
@@ -82,7 +81,12 @@ def postgrad(record: Recording) -> Observation:
             texts[f"{index:02d} {run.name} before"] = run.before
             texts[f"{index:02d} {run.name} after"] = run.after
     texts["graph"] = shown(gm)
-    return Observation(facts, texts, live={"before": before, "after": gm, "passes": record.passes})
+    findings = [
+        Finding(Kind.LOST_MUTATION, "TRT005", f"compiling changes the user's buffer {name}: the pass {run.name} ran a write to it")
+        for run in record.passes
+        for name in run.disturbed
+    ]
+    return Observation(facts, texts, findings=findings, live={"before": before, "after": gm, "passes": record.passes})
 
 
 def fusion(record: Recording, library: Library) -> Observation:
@@ -95,6 +99,8 @@ def fusion(record: Recording, library: Library) -> Observation:
         "partitioner": record.partitioner,
         "partitioners": dict(sorted(record.partitioners.items())),
     }
+    if not record.engines and not left:
+        return Observation(facts | {"nothing_to_do": True}, {"graph": shown(_final(record))})
     if not record.engines:
         why = next((line for line in record.warnings if "supported operations" in line), "") or "no op has a converter"
         reason = f"every op stayed in PyTorch: {_listed(left) or why}"
@@ -109,7 +115,6 @@ def codegen(record: Recording, capability: str) -> Observation:
     built = [line for engine in record.engines for line in engine.built]
     per_op = sum((engine.layers_per_op for engine in record.engines), Counter())
     facts = {
-        "programs": sum(bool(engine.plan) for engine in record.engines),
         "layers": len(layers),
         "layer_types": dict(sorted(Counter(layer.type for layer in layers).items())),
         "layers_per_op": dict(sorted(per_op.items())),
@@ -121,6 +126,8 @@ def codegen(record: Recording, capability: str) -> Observation:
         "compute_capability": capability,
         "plan_bytes": sum(len(engine.plan) for engine in record.engines),
     }
+    if record.engines:
+        facts["programs"] = sum(bool(engine.plan) for engine in record.engines)
     texts = {f"network {engine.name}": _network(engine) for engine in record.engines}
     texts |= {f"built layers of {engine.name}": "\n".join(engine.built) for engine in record.engines}
     return Observation(facts, texts, findings=list(_miswritten(record)), live={"engines": record.engines})
@@ -145,7 +152,13 @@ def _inputs_written(gm: fx.GraphModule) -> list[str]:
 
 def _convertible(gm: fx.GraphModule, op: str, library: Library) -> bool:
     """Torch-TensorRT keeps composite ops on purpose where it has a converter for the whole."""
-    return any(str(node.target) == op and _has_converter(node, library) for node in gm.graph.nodes)
+    return any(str(n.target) == op and _has_converter(n, library) for graph in graphs.graphs_of(gm) for n in graph.nodes)
+
+
+def _without_metadata(gm: fx.GraphModule) -> int:
+    """`ExportedProgram.module()` appends its final `copy_`s bare: they compute nothing."""
+    bare = set(graphs.without_metadata(gm))
+    return sum(node.name in bare and node.target is not torch.ops.aten.copy_.default for node in gm.graph.nodes)
 
 
 def _has_converter(node: fx.Node, library: Library) -> bool:
@@ -153,16 +166,6 @@ def _has_converter(node: fx.Node, library: Library) -> bool:
         return bool(library.converters.get_all_converters_with_target(node.target))
     except Exception:
         return False
-
-
-def _matches(record: Recording) -> dict[str, int]:
-    """How often the op that a rewrite removes is gone after its pass."""
-    found = {}
-    for word, (name, made) in WORDS.items():
-        runs = [run for run in record.passes if run.name == name]
-        if runs:
-            found[word] = sum(run.after.count(made) - run.before.count(made) for run in runs)
-    return found
 
 
 def _final(record: Recording) -> fx.GraphModule:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import copy
 import functools
 import logging
+import sys
 import time
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
@@ -12,7 +13,7 @@ from typing import Any
 from unittest import mock
 
 import torch
-from torch import fx
+from torch import fx, nn
 
 from conformance.backends.torch_tensorrt.api import Library
 from conformance.backends.torch_tensorrt.description import described
@@ -26,11 +27,12 @@ BUILT = "Engine Layer Information"
 
 
 class Recorder:
-    def __init__(self, library: Library, target: Target, recording: Recording, *, probe_partitioners: bool = True) -> None:
+    def __init__(self, library: Library, target: Target, recording: Recording, module: nn.Module | None = None) -> None:
         self.library = library
         self.target = target
         self.recording = recording
-        self.probe_partitioners = probe_partitioners
+        self.buffers = dict(module.named_buffers()) if module is not None else {}
+        self.saved = {name: tensor.detach().clone() for name, tensor in self.buffers.items()}
         self.engine: Engine | None = None
         self._entered = time.perf_counter()
 
@@ -68,7 +70,9 @@ class Recorder:
         assert self.target.device is not None
         stack = ExitStack()
         stack.enter_context(described(self.target.device))
-        stack.enter_context(mock.patch.object(self.library.compiler, "to_torch_device", lambda _: torch.device("cpu")))
+        for module in [module for name, module in sys.modules.items() if name.startswith("torch_tensorrt.")]:
+            if "to_torch_device" in vars(module):
+                stack.enter_context(mock.patch.object(module, "to_torch_device", lambda _: torch.device("cpu")))
         stack.enter_context(mock.patch.object(self.library.trt, "Runtime", PlanRuntime, create=True))
         return stack
 
@@ -125,10 +129,19 @@ class Recorder:
             run.dropped_writes = sorted(set(writes) - set(final_writes(result)))
             if run.changed:
                 run.graph = snapshot(result)
+            self._keep_state(run)
             runs.append(run)
             return result
 
         return watched
+
+    def _keep_state(self, run: PassRun) -> None:
+        """A pass that runs parts of the graph may run writes too: compiling must leave the user's buffers alone."""
+        for name, tensor in self.buffers.items():
+            if not torch.equal(tensor, self.saved[name]):
+                run.disturbed.append(name)
+                with torch.no_grad():
+                    tensor.copy_(self.saved[name])
 
     def _compile_module(self, real: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
         self.reach(Stage.FUSION)
@@ -136,7 +149,7 @@ class Recorder:
 
     def _partition(self, name: str, real: Callable[..., Any], gm: fx.GraphModule, *args: Any, **kwargs: Any) -> Any:
         record = self.recording
-        if self.probe_partitioners and not record.partitioners:
+        if not record.partitioners:
             other = {"fast_partition": "global_partition", "global_partition": "fast_partition"}[name]
             record.partitioners[other] = self._probe(other, gm, args, kwargs)
         partitioned, support = real(gm, *args, **kwargs)

@@ -21,6 +21,7 @@ class PassRun:
     before: str
     after: str
     dropped_writes: list[str] = field(default_factory=list)  # inputs and buffers whose final `copy_` this pass removed
+    disturbed: list[str] = field(default_factory=list)  # the user's buffers that it wrote to
     graph: fx.GraphModule | None = None  # a copy of what the pass gave, where it changed something
 
     @property
