@@ -15,8 +15,10 @@ import torch
 from torch import fx
 from torch.fx.node import map_arg
 
-from conformance import graphs
+from conformance import graphs, oracle
 from conformance.backends.torch_tensorrt.api import Library
+from conformance.backends.torch_tensorrt.capture import capture
+from conformance.backends.torch_tensorrt.program import state_of
 from conformance.backends.torch_tensorrt.recorder import Recorder
 from conformance.backends.torch_tensorrt.recording import Engine, Recording, snapshot
 from conformance.errors import first_line
@@ -84,8 +86,30 @@ def observe_cache(compiled: TorchTensorRTCompiled) -> Observation:
     collisions = [found for engine in engines for found in probe.collisions(engine)]
     facts["changed_graph"] = {"probes": probe.probes, "served": len(collisions)}
     findings = [Finding(Kind.STALE_CACHE, "TRT003", f"the key is the same when {what}") for what in collisions[:1]]
+    if not compiled.case.target.headless:
+        facts["changed_weights"], wrong = refitted(compiled)
+        facts["differs"] = {"changed_weights": wrong} if wrong else {}
     facts["timing_cache"] = "none: TensorRT-RTX does not tune" if compiled.library.rtx else "file"
     return Observation(facts, {"served in place of another": "\n".join(collisions)}, findings=findings)
+
+
+def refitted(compiled: TorchTensorRTCompiled) -> tuple[dict[str, int], str]:
+    """The same program with other weights hits, and the engine that is served computes with the new ones."""
+    from conformance.backends.torch_tensorrt.compiled import SETTINGS
+
+    library, case, cache = compiled.library, compiled.case, counting(compiled.library)
+    settings = {**SETTINGS, **CACHED, "custom_engine_cache": cache}
+    result: Any = None
+    module = case.module().eval()
+    for seed in (0, 1):
+        cache.taken()
+        module = case.micrograph.build(seed).to(case.run_device).eval()
+        captured = capture(case, module, library.torch_tensorrt)
+        with Recorder(library, case.target, Recording(), module).watching(), torch.no_grad():
+            result = library.torch_tensorrt.dynamo.compile(captured.program, inputs=captured.inputs, **settings)
+    ref = oracle.reference(module, case.inputs(), random=case.micrograph.contract.runtime.random, calls=case.micrograph.steps)
+    outcome = oracle.run(result, case.inputs(), state_of(module, result), calls=case.micrograph.steps)
+    return cache.taken(), "; ".join(str(difference) for difference in oracle.compare(outcome, ref)[:2])
 
 
 class Probe:

@@ -59,10 +59,10 @@ def missing(found: Installed | None, machine: str | None = None) -> str:
             return f"torch_tensorrt is not installed, and has no release for torch {have}: install torch of {known} first"
         wanted = f"{RTX}=={RELEASES[have]}"
         if machine not in ("x86_64", "AMD64"):
-            return f"torch_tensorrt is not installed: {RTX} has wheels for x86_64 only, this is {machine}; run it on x86_64 (`pip install {wanted}`)"
+            return f"torch_tensorrt is not installed: {RTX} has wheels for x86_64 only and this is {machine}: pip install {wanted} there"
         return f"torch_tensorrt is not installed: pip install {wanted}"
     if torch.version.cuda is None:
-        return f"torch {torch.__version__} is a CPU-only build and {found.flavour} links against CUDA's: install torch {have} for CUDA (the default on PyPI)"
+        return f"torch {torch.__version__} is a CPU-only build, {found.flavour} needs CUDA's: pip install torch=={have}.* from PyPI"
     if minor(found.version) != have:
         fix = f"pip install {found.flavour}=={RELEASES[have]}" if have in RELEASES else f"pip install 'torch=={minor(found.version)}.*'"
         return f"{found.flavour} {found.version} needs torch {minor(found.version)}, this is torch {torch.__version__}: {fix}"

@@ -99,7 +99,8 @@ def out_spec(gm: Any) -> Any:
     """How the module nests what it returns; None where it returns its flat outputs."""
     if not isinstance(gm, fx.GraphModule) or not has_structure(gm):
         return None
-    return gm.graph._codegen.pytree_info.out_spec
+    codegen: Any = gm.graph._codegen
+    return codegen.pytree_info.out_spec
 
 
 def share_state(gm: nn.Module, state: nn.Module) -> None:
