@@ -1,0 +1,227 @@
+"""Faults of lowering and of the C++ code generator."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack, contextmanager
+from typing import Any
+
+import torch
+
+from conformance.seeded.fault import entries, fault, swapped
+
+aten = torch.ops.aten
+CPP = "torch._inductor.codegen.cpp"
+
+
+@contextmanager
+def _ops(scalar: Callable[..., str] | None = None, vector: Callable[..., str] | None = None, *, name: str) -> Iterator[None]:
+    """Other C++ for one op of the generator."""
+    with ExitStack() as stack:
+        if scalar is not None:
+            stack.enter_context(swapped(f"{CPP}:CppOverrides.{name}", lambda _: scalar))
+        if vector is not None:
+            stack.enter_context(swapped(f"{CPP}:CppVecOverrides.{name}", lambda _: vector))
+        yield
+
+
+@fault("codegen", "wrong_result", "pointwise.chain mlp.gelu", culprit="tanh")
+def tanh_written_as_sinh() -> Iterator[None]:
+    """tanh becomes sinh in C++."""
+    with _ops(lambda x: f"std::sinh({x})", lambda x: f"{x}.sinh()", name="tanh"):
+        yield
+
+
+@fault("codegen", "wrong_result", "pointwise.shared_producer edge.duplicates", culprit="cos")
+def cos_wrong_in_vectors() -> Iterator[None]:
+    """cos is right in scalar code and wrong in vector code."""
+    with _ops(vector=lambda x: f"{x}.sin()", name="cos"):
+        yield
+
+
+@fault("codegen", "wrong_result", "pointwise.shared_producer reduction.column_mean", culprit="exp")
+def exp_wrong_in_scalars() -> Iterator[None]:
+    """exp is right in vector code and wrong in the scalar code of the tail."""
+    with _ops(scalar=lambda x: f"(std::exp({x}) + 0.125f)", name="exp"):
+        with torch._inductor.config.patch({"cpp.enable_loop_tail_vec": False}):
+            yield
+
+
+@fault("codegen", "wrong_result", "indexing.masked_fill edge.nan_inf", culprit="where")
+def where_swapped() -> Iterator[None]:
+    """where takes the other branch."""
+
+    def make(original: Any) -> Any:
+        return lambda a, b, c: original(a, c, b)
+
+    with swapped(f"{CPP}:CppOverrides.where", make), swapped(f"{CPP}:CppVecOverrides.where", make):
+        yield
+
+
+@fault("codegen", "wrong_result", "edge.nan_inf matmul.linear_bias_relu mutation.returns_input", culprit="maximum")
+def maximum_drops_nan() -> Iterator[None]:
+    """maximum and relu do not pass NaN on, and clamp at a half."""
+    with _ops(lambda a, b: f"std::max({a}, {b} + ({b} - {b}) + decltype({b})(0.5))", lambda a, b: f"at::vec::clamp_min({a}, {b} + {b} - {b} + decltype({b})(0.5f))", name="maximum"), _ops(
+        lambda x: f"std::max({x}, decltype({x})(0.5))", lambda x: f"at::vec::clamp_min({x}, decltype({x})(0.5f))", name="relu"
+    ):
+        yield
+
+
+@fault("codegen", "wrong_result", "reduction.row_sum reduction.softmax", culprit="sum")
+def sum_starts_at_one() -> Iterator[None]:
+    """Sums start from one."""
+
+    def make(original: Any) -> Any:
+        return lambda kind, dtype: 1 if kind == "sum" else original(kind, dtype)
+
+    with swapped(f"{CPP}:reduction_init", make):
+        yield
+
+
+@fault("codegen", "wrong_result", "edge.nan_inf edge.extremes attention.sdpa_mask dtypes.max_negative reduction.max_with_index", culprit="max")
+def max_starts_at_zero() -> Iterator[None]:
+    """Maxima start from zero, so that rows of negative numbers have none; so do indices of maxima."""
+
+    def make(original: Any) -> Any:
+        def init(kind: str, dtype: Any) -> Any:
+            text = original(kind, dtype)
+            return text.replace("-std::numeric_limits<float>::infinity()", "2.0f") if kind in ("max", "argmax") else text
+
+        return init
+
+    with swapped(f"{CPP}:reduction_init", make):
+        yield
+
+
+@fault("codegen", "wrong_result", "pointwise.chain reduction.row_sum", culprit="")
+def tail_of_the_loop_lost() -> Iterator[None]:
+    """The elements after the last full vector are not computed."""
+
+    def make(original: Any) -> Any:
+        def codegen_functions(self: Any, *args: Any) -> Any:
+            result = original(self, *args)
+            for kernel in self.kernels[1:]:
+                kernel.active_ranges = {var: (end, end) for var, (_, end) in kernel.active_ranges.items()}
+            return result
+
+        return codegen_functions
+
+    with swapped(f"{CPP}:CppKernelProxy.codegen_functions", make):
+        yield
+
+
+@fault("codegen", "wrong_result", "indexing.index_put_accumulate indexing.scatter_add training.embedding", culprit="")
+def atomic_add_as_store() -> Iterator[None]:
+    """An addition in memory becomes a plain store: of two for one place only one counts."""
+
+    def make(original: Any) -> Any:
+        return lambda self, name, index, value, mode=None: original(self, name, index, value, None)
+
+    with swapped(f"{CPP}:CppKernel.store", make), swapped(f"{CPP}:CppVecKernel.store", make):
+        yield
+
+
+@fault("codegen", "wrong_result numeric_drift", "pointwise.chain dtypes.float64 pointwise.transcendental", culprit="constant")
+def constants_lose_digits() -> Iterator[None]:
+    """Constants are written with two digits."""
+
+    def make(original: Any) -> Any:
+        def constant(value: Any, dtype: Any) -> Any:
+            short = float(f"{value:.1e}") if isinstance(value, float) and abs(value) < 1e30 else value
+            return original(short, dtype)
+
+        return constant
+
+    with swapped(f"{CPP}:CppOverrides.constant", make):
+        yield
+
+
+@fault("codegen", "wrong_result", "dtypes.integer_division dtypes.promotion", culprit="")
+def floor_division_truncates() -> Iterator[None]:
+    """Floor division of integers rounds towards zero."""
+    with _ops(lambda a, b: f"({a} / {b})", lambda a, b: f"({a} / {b})", name="floordiv"):
+        yield
+
+
+@fault("codegen", "wrong_result", "edge.channels_last mlp.swi_glu pointwise.broadcast", culprit="sigmoid")
+def sigmoid_lowered_to_tanh() -> Iterator[None]:
+    """The lowering of sigmoid makes a tanh."""
+    from torch._inductor.lowering import lowerings
+
+    with entries(lowerings) as known:
+        known[aten.sigmoid.default] = known[aten.sigmoid] = known[aten.tanh.default]
+        yield
+
+
+@fault("codegen", "wrong_result", "indexing.gather indexing.embedding", culprit="gather")
+def gather_lowered_to_wrong_dim() -> Iterator[None]:
+    """The lowering of gather and embedding looks at the row before."""
+    from torch._inductor.lowering import lowerings
+
+    def shifted(index: Any) -> Any:
+        one = lowerings[aten.sub.Tensor](index, 1)
+        return lowerings[aten.abs.default](one)
+
+    with entries(lowerings) as known:
+        gather, embedding = known[aten.gather.default], known[aten.embedding.default]
+        known[aten.gather.default] = lambda x, dim, index, **k: gather(x, dim, shifted(index), **k)
+        known[aten.embedding.default] = lambda table, index, *a, **k: embedding(table, shifted(index), *a, **k)
+        yield
+
+
+@fault("codegen", "wrong_result", "matmul.addmm_scaled", also="fusion", culprit="addmm")
+def addmm_drops_alpha() -> Iterator[None]:
+    """The call of the library's addmm forgets alpha and beta."""
+    from torch._inductor.lowering import lowerings
+
+    with entries(lowerings) as known:
+        addmm = known[aten.addmm.default]
+        known[aten.addmm.default] = lambda bias, a, b, **_: addmm(bias, a, b)
+        yield
+
+
+@fault("codegen", "wrong_metadata", "edge.channels_last views.outputs_share views.expanded attention.sdpa", also="runtime fusion")
+def output_strides_forgotten() -> Iterator[None]:
+    """Outputs come in whatever strides the kernel likes."""
+    with torch._inductor.config.patch(keep_output_stride=False):
+        from torch._inductor.graph import GraphLowering
+
+        with swapped("torch._inductor.graph:GraphLowering.try_match_insignificant_strides", lambda _: lambda self, tensor, *a, **k: tensor):
+            assert GraphLowering is not None
+            with swapped("torch._inductor.ir:ExternKernel.require_stride_order", lambda _: classmethod(lambda cls, x, *a, **k: x).__func__):
+                yield
+
+
+@fault("codegen", "wrong_result", "edge.nan_inf edge.extremes", culprit="")
+def fast_math() -> Iterator[None]:
+    """The C++ compiler may assume that there are no NaN and no infinities."""
+
+    def make(original: Any) -> Any:
+        def flags(*args: Any, **kwargs: Any) -> Any:
+            return [*[f for f in original(*args, **kwargs) if "math" not in f and "trapping" not in f], "ffast-math"]
+
+        return flags
+
+    with swapped("torch._inductor.cpp_builder:_get_ffast_math_flags", make):
+        yield
+
+
+@fault("codegen", "crash", "pointwise.transcendental", culprit="erf")
+def code_does_not_compile() -> Iterator[None]:
+    """erf becomes a call of a function that does not exist."""
+    with _ops(lambda x: f"std::erf_({x})", lambda x: f"{x}.erf_()", name="erf"):
+        yield
+
+
+@fault("codegen", "bad_code numeric_drift wrong_result", "dtypes.bf16 norm.rmsnorm", culprit="")
+def bf16_truncated() -> Iterator[None]:
+    """Intermediate sums and products lose their low bits."""
+
+    def make(original: Any) -> Any:
+        def mul(a: Any, b: Any) -> Any:
+            return f"({original(a, b)}) * 0.995f" if "vec" not in str(getattr(a, "dtype", "")) and getattr(a, "dtype", None) == torch.float32 else original(a, b)
+
+        return mul
+
+    with swapped(f"{CPP}:CppOverrides.mul", make), swapped(f"{CPP}:CppVecOverrides.mul", lambda o: lambda a, b: f"({a} * {b}) * decltype({a})(0.995f)" if getattr(a, "dtype", None) == torch.float32 else o(a, b)):
+        yield

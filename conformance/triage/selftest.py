@@ -1,0 +1,180 @@
+"""Can the suite fail? It is run against compilers that were broken on purpose, one seeded fault at a time.
+
+Faults are examined one after the other in a worker process, since importing the compilers costs more than most faults do.
+A fault that kills the worker costs one worker.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Iterable, Iterator
+from dataclasses import asdict, dataclass, field
+from pathlib import Path
+from typing import Any
+
+from conformance import seeded
+from conformance.seeded.fault import Fault
+
+CLEAN = "(no fault)"
+LIMIT = 600.0  # seconds for one fault
+ROOT = Path(__file__).resolve().parents[2]
+
+
+@dataclass
+class Caught:
+    """What the suite said of one fault."""
+
+    fault: str
+    stage: str = ""  # of the first finding; empty: nothing was found
+    kind: str = ""
+    micrograph: str = ""
+    detail: str = ""
+    seconds: float = 0.0
+    examined: int = 0
+    unavailable: str = ""
+    alarms: list[str] = field(default_factory=list)  # without a fault: the cells that failed all the same
+
+    @property
+    def detected(self) -> bool:
+        return bool(self.stage)
+
+    def right_stage(self, fault: Fault) -> bool:
+        return self.stage in {stage.value for stage in fault.stages}
+
+    def right_kind(self, fault: Fault) -> bool:
+        return self.kind in {kind.value for kind in fault.kinds}
+
+
+# --------------------------------------------------------------------------------------------- parent
+
+
+def run(names: list[str], *, baseline: bool, clean: bool) -> Iterator[Caught]:
+    """Examine faults; with `clean`, their micrographs without any fault as well."""
+    todo = [*names, CLEAN] if clean else list(names)
+    while todo:
+        done = 0
+        for caught in _worker(todo, names, baseline):
+            done += 1
+            yield caught
+        if done == len(todo):
+            return
+        yield Caught(todo[done], stage="capture", kind="crash", detail="the process died, or took too long")
+        todo = todo[done + 1 :]
+
+
+def _worker(todo: list[str], names: list[str], baseline: bool) -> Iterator[Caught]:
+    request = json.dumps({"todo": todo, "names": names, "baseline": baseline})
+    env = {**os.environ, "PYTHONPATH": os.pathsep.join([str(ROOT), *filter(None, [os.environ.get("PYTHONPATH")])])}
+    process = subprocess.Popen(
+        [sys.executable, "-m", "conformance.triage.selftest", request], stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True, env=env
+    )
+    assert process.stdout
+    try:
+        while True:
+            timer = threading.Timer(LIMIT if todo != [CLEAN] else 6 * LIMIT, process.kill)
+            timer.start()
+            line = process.stdout.readline()
+            timer.cancel()
+            if not line:
+                return
+            yield Caught(**json.loads(line))
+    finally:
+        process.kill()
+        process.wait()
+
+
+# --------------------------------------------------------------------------------------------- worker
+
+
+def examine(fault: Fault, workbench: Any) -> Caught:
+    """The ordinary suite on the fault's micrographs, until the first finding."""
+    caught, start = Caught(fault.name), time.monotonic()
+    for name in fault.micrographs:
+        with _everywhere(fault):
+            results = _results(name, fault.backend, fault.target, workbench)
+        caught.examined += 1
+        verdicts = {str(result.verdict) for result in results.values()}
+        if verdicts <= {"unavailable", "unsupported"}:
+            caught.unavailable = next(iter(results.values())).reason
+            continue
+        bad = next((result for result in results.values() if result.verdict.unexpected), None)
+        if bad is not None:
+            kind = bad.findings[0].kind.value if bad.findings else str(bad.verdict)
+            caught.stage, caught.kind, caught.micrograph, caught.detail = bad.cell.stage.value, kind, name, bad.reason[:300]
+            caught.unavailable = ""
+            break
+    caught.seconds = round(time.monotonic() - start, 1)
+    return caught
+
+
+def examine_clean(chosen: Iterable[Fault], workbench: Any) -> Caught:
+    """The same micrographs with nothing broken: whatever fails is a false alarm."""
+    caught, start = Caught(CLEAN), time.monotonic()
+    cases = dict.fromkeys((name, fault.backend, fault.target) for fault in chosen for name in fault.micrographs)
+    for case in cases:
+        results = _results(*case, workbench)
+        caught.examined += 1
+        caught.alarms += [f"{r.cell}: {r.verdict}: {r.reason[:160]}" for r in results.values() if r.verdict.unexpected]
+    caught.seconds = round(time.monotonic() - start, 1)
+    return caught
+
+
+def _results(name: str, backend: str, target: str, workbench: Any) -> dict[Any, Any]:
+    from conformance import backends, micrograph
+    from conformance.target import Target
+
+    library = micrograph.load()
+    if name not in library:
+        return {}
+    return workbench.examine(library[name], backends.get(backend), Target.parse(target))
+
+
+@contextlib.contextmanager
+def _everywhere(fault: Fault) -> Iterator[None]:
+    """Here, and in the fresh process that the cache stage starts."""
+    from conformance import faults
+    from conformance.backends.inductor.hotload import HOTLOAD
+    from conformance.seeded.plugin import VARIABLE
+
+    kept = {name: os.environ.get(name) for name in (VARIABLE, faults.VARIABLE)}
+    HOTLOAD.stop()
+    with fault:
+        os.environ[VARIABLE] = fault.name
+        faults.announce(["conformance.seeded.plugin"])
+        try:
+            yield
+        finally:
+            HOTLOAD.stop()
+            for name, value in kept.items():
+                os.environ.pop(name, None) if value is None else os.environ.__setitem__(name, value)
+
+
+def _serve(request: dict[str, Any]) -> None:
+    answers = os.fdopen(os.dup(1), "w")
+    os.dup2(2, 1)
+    from conformance import environment, expectations
+    from conformance.baseline import Baseline
+    from conformance.workbench import Workbench
+
+    known = Baseline(environment.environment()) if request["baseline"] else None
+    workbench = Workbench(expectations.load(versions=environment.versions()), known)
+    for name in request["todo"]:
+        if name == CLEAN:
+            caught = examine_clean([seeded.get(n) for n in request["names"]], workbench)
+        else:
+            try:
+                caught = examine(seeded.get(name), workbench)
+            except Exception as error:  # a fault that cannot be put into this version
+                caught = Caught(name, unavailable=f"{type(error).__name__}: {error}"[:300])
+        answers.write(json.dumps(asdict(caught)) + "\n")
+        answers.flush()
+
+
+if __name__ == "__main__":
+    _serve(json.loads(sys.argv[1]))
