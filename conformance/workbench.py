@@ -107,6 +107,8 @@ class Workbench:
             if self.baseline and not findings:
                 findings += self.baseline.findings(cell, micrograph.digest(), seen.facts)
         verdict = seen.verdict or (Verdict.FAIL if findings else Verdict.PASS)
+        if seen.verdict is None and seen.facts.get("programs") == 0:
+            verdict, seen.reason = Verdict.FALLBACK, "no program was generated: what ran was not compiled"
         if any(finding.kind is Kind.CRASH for finding in findings):
             verdict = Verdict.ERROR
         reason = seen.reason or "; ".join(finding.detail for finding in findings[:2])
@@ -230,17 +232,19 @@ class Examination:
             ref1 = self.reference(1)
             if self._differs(compiled, 1, self.call(compiled, 1), ref1, "second call, other values"):
                 return
+            before = compiled.compiles()
             if self._differs(compiled, 0, self.call(compiled, 0), ref, "third call, the first values again"):
                 return
+            if compiled.compiles() > before:
+                self._recompiled("the third call, like the first", compiled.compiles() - before)
             seen.facts["overwritten"] = [
                 f"the first call's {d}" for d in oracle.survived(first) if not first.shares[int(d.where.split()[1])].startswith("state")
             ]
-            self._sizes(compiled, seen)
+            self._sizes(compiled)
         seen.seconds += time.perf_counter() - start
 
-    def _sizes(self, compiled: Compiled, seen: Observation) -> None:
+    def _sizes(self, compiled: Compiled) -> None:
         """Every size that a dynamic dim may take, by the same program."""
-        recompiled: dict[str, int] = {}
         for dim in self.case.micrograph.contract.capture.dynamic:
             size = self.case.micrograph.dims[dim]
             for seed, value in enumerate((size + 2, max(size - 1, 2), 2 * size + 1), 2):
@@ -249,8 +253,12 @@ class Examination:
                 if self._differs(compiled, seed, outcome, self.reference(seed, **{dim: value}), f"{dim} = {value}", **{dim: value}):
                     return
                 if compiled.compiles() > before:
-                    recompiled[f"{dim} = {value}"] = compiled.compiles() - before
-        seen.facts["recompiled_at"] = recompiled
+                    self._recompiled(f"{dim} = {value}, though the dim was marked dynamic", compiled.compiles() - before)
+
+    def _recompiled(self, when: str, count: int) -> None:
+        """It is at runtime that a needless capture shows, but capturing is the capture stage's."""
+        capture = self.found.observations.setdefault(Stage.CAPTURE, Observation())
+        capture.facts.setdefault("recompiled_at", {})[when] = count
 
     def _differs(
         self, compiled: Compiled, seed: int, outcome: oracle.Outcome, ref: oracle.Reference, when: str, **sizes: int
