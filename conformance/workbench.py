@@ -184,15 +184,22 @@ class Examination:
             self._runtime(compiled, first, ref)
         else:
             self._climb(compiled, 0, ref)
-        if any(o.verdict or o.findings for o in self.found.observations.values()):
+        if self._wrong_already():
             return  # later stages will be blocked: do not spend time on them
         if Stage.CAPTURE in self.stages and Stage.CAPTURE in self.found.observations:
             start = time.perf_counter()
             capture = self.found[Stage.CAPTURE]
             capture.facts |= compiled.recapture()
             capture.seconds += time.perf_counter() - start
-        if Stage.CACHE in self.stages and Stage.CACHE not in self.reasons:
+        if Stage.CACHE in self.stages and Stage.CACHE not in self.reasons and not self._wrong_already():
             self._observe(compiled, Stage.CACHE)
+
+    def _wrong_already(self) -> bool:
+        for stage, seen in self.found.observations.items():
+            view = checks.Seen(seen, self.case.micrograph, self.backend.name, self.case.target.name)
+            if seen.verdict or seen.findings or (stage not in self.reasons and checks.findings(stage, view)):
+                return True
+        return False
 
     # --------------------------------------------------------------------------------------- the steps
 

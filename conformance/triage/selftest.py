@@ -155,6 +155,36 @@ def _everywhere(fault: Fault) -> Iterator[None]:
                 os.environ.pop(name, None) if value is None else os.environ.__setitem__(name, value)
 
 
+@contextlib.contextmanager
+def _kernels_kept(store: Path) -> Iterator[None]:
+    """Compiled kernels are named by their source, so that the same source need not go through g++ once for each fault. Graphs,
+    keys and all other caches start empty as ever."""
+    from unittest.mock import patch
+
+    from conformance.backends import inductor
+
+    original = inductor._cache_in
+
+    @contextlib.contextmanager
+    def cache_in(folder: Path) -> Iterator[None]:
+        _link(store, folder)
+        with original(folder):
+            yield
+        _link(folder, store)
+
+    with patch.object(inductor, "_cache_in", cache_in):
+        yield
+
+
+def _link(source: Path, target: Path) -> None:
+    for file in source.glob("??/*.so"):
+        twin = target / file.parent.name / file.name
+        if not twin.exists():
+            twin.parent.mkdir(parents=True, exist_ok=True)
+            with contextlib.suppress(OSError):
+                os.link(file, twin)
+
+
 def _serve(request: dict[str, Any]) -> None:
     answers = os.fdopen(os.dup(1), "w")
     os.dup2(2, 1)
@@ -162,18 +192,24 @@ def _serve(request: dict[str, Any]) -> None:
     from conformance.baseline import Baseline
     from conformance.workbench import Workbench
 
+    import tempfile
+
     known = Baseline(environment.environment()) if request["baseline"] else None
     workbench = Workbench(expectations.load(versions=environment.versions()), known)
-    for name in request["todo"]:
-        if name == CLEAN:
-            caught = examine_clean([seeded.get(n) for n in request["names"]], workbench)
-        else:
-            try:
-                caught = examine(seeded.get(name), workbench)
-            except Exception as error:  # a fault that cannot be put into this version
-                caught = Caught(name, unavailable=f"{type(error).__name__}: {error}"[:300])
-        answers.write(json.dumps(asdict(caught)) + "\n")
-        answers.flush()
+    store = Path(os.environ.get("CONFORMANCE_HOME") or tempfile.gettempdir()) / "conformance-selftest-kernels"
+    with _kernels_kept(store):
+        for name in request["todo"]:
+            answers.write(json.dumps(asdict(_one(name, request["names"], workbench))) + "\n")
+            answers.flush()
+
+
+def _one(name: str, names: list[str], workbench: Any) -> Caught:
+    if name == CLEAN:
+        return examine_clean([seeded.get(n) for n in names], workbench)
+    try:
+        return examine(seeded.get(name), workbench)
+    except Exception as error:  # a fault that cannot be put into this version
+        return Caught(name, unavailable=f"{type(error).__name__}: {error}"[:300])
 
 
 if __name__ == "__main__":
