@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import inspect
+import json
 import os
 import platform
 import re
@@ -224,8 +225,8 @@ class InductorCompiled(Compiled):
         externs = [name for g in self.watch.graphs for name in g.externs]
         facts = {
             "ir_nodes": self._snapshot["ir_nodes"],
-            "groups": len(groups),
-            "kernels": sum(len(g.kernels) for g in self.watch.graphs),
+            "kernels": len(groups),  # one C++ function may hold several groups of loops; the groups are what was fused
+            "functions": sum(len(g.kernels) for g in self.watch.graphs),
             "library": sorted(externs),
             "largest_group": max((len(group) for group in groups), default=0),
         }
@@ -251,7 +252,9 @@ class InductorCompiled(Compiled):
         """Declared state: fresh at the first compile. `facts` says what each further attempt found."""
         facts: dict[str, Any] = {"first": caches.nonzero(self._snapshot["cache"])}
         if facts["first"].get("fx_bypass") or facts["first"].get("aot_bypass"):
-            return Observation(facts, verdict=Verdict.FALLBACK, reason=f"the cache was bypassed: {self._bypass_reason()}")
+            promised = self.case.micrograph.contract.cache.cacheable
+            verdict = Verdict.FALLBACK if promised else Verdict.UNSUPPORTED
+            return Observation(facts, verdict=verdict, reason=f"the cache was bypassed: {self._bypass_reason()}")
         artifacts = torch.compiler.save_cache_artifacts()
         differs: dict[str, str] = {}
         for name, probe in self._cache_probes():
@@ -262,13 +265,18 @@ class InductorCompiled(Compiled):
         return Observation(facts | {"differs": differs})
 
     def _bypass_reason(self) -> str:
-        reasons = [p.strip() or str(m) for name, m, p in self.watch.events if "bypass" in name]
-        return reasons[-1].splitlines()[0][:200] if reasons else "torch does not say why"
+        for name, _, payload in self.watch.events:
+            if "bypass" in name:
+                try:
+                    return str(json.loads(payload)["cache_bypass_reason"]).splitlines()[0][:200]
+                except (ValueError, KeyError, IndexError):
+                    continue
+        return "torch does not say why"
 
     def _cache_probes(self) -> Iterator[tuple[str, Callable[[], tuple[dict[str, int], str]]]]:
         case, steps = self.case, self.case.micrograph.steps
         module = case.module()
-        ref = oracle.reference(module, case.inputs(0), random=True, calls=steps)
+        ref = self._reference()
 
         def call(**sizes: int) -> oracle.Outcome:
             fn = self.backend.front_door(module)
@@ -305,14 +313,19 @@ class InductorCompiled(Compiled):
         return caches.nonzero(said["counts"]), self._differs_here(torch.load(answer, weights_only=True)["outputs"])
 
     def _differs_here(self, got: list[Any]) -> str:
-        ref = oracle.reference(self.case.module(), self.case.inputs(0), random=True, calls=self.case.micrograph.steps)
+        ref = self._reference()
         want = ref.eager.outputs
+        exact = ref.exact.outputs if ref.exact else [None] * len(want)
         if len(got) != len(want):
             return f"{len(got)} outputs, eager returns {len(want)}"
-        for index, pair in enumerate(zip(got, want, strict=True)):
-            for difference in oracle.value_differences(f"output {index}", *pair):
+        for index, triple in enumerate(zip(got, want, exact, strict=True)):
+            for difference in oracle.value_differences(f"output {index}", *triple):
                 return str(difference)
         return ""
+
+    def _reference(self) -> oracle.Reference:
+        random = self.case.micrograph.contract.runtime.random
+        return oracle.reference(self.case.module(), self.case.inputs(0), random=random, calls=self.case.micrograph.steps)
 
 
 # --------------------------------------------------------------------------------------------- helpers

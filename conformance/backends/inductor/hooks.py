@@ -71,6 +71,15 @@ class Watch:
     rung: str = ""  # which graphs run in place of the program: captured, decomposed, postgrad, or "" for the program
     moved: list[str] = field(default_factory=list)
 
+    def marks(self) -> tuple[int, ...]:
+        return (len(self.captured) - 1, len(self.pregrad), len(self.aot), len(self.graphs))
+
+    def forget(self, marks: tuple[int, ...]) -> None:
+        """Everything seen since."""
+        self.compiles -= 1
+        for found, length in zip((self.captured, self.pregrad, self.aot, self.graphs), marks, strict=True):
+            del found[length:]
+
     def payloads(self, name: str) -> list[str]:
         return [payload for event, _, payload in self.events if event == name]
 
@@ -170,7 +179,13 @@ def _wrap_compile_fx(original: Callable[..., Any], watch: Watch) -> Callable[...
             return original(model_, example_inputs_, *args, **kwargs)
         watch.compiles += 1
         watch.captured.append(captured)
-        compiled = original(model_, example_inputs_, *args, **kwargs)
+        marks = watch.marks()
+        try:
+            compiled = original(model_, example_inputs_, *args, **kwargs)
+        except Exception as error:
+            if "Restart" in type(error).__name__:  # Dynamo captures the frame anew: this attempt does not count
+                watch.forget(marks)
+            raise
 
         def call(*inputs: Any) -> Any:
             return captured(*inputs) if watch.rung == "captured" else compiled(*inputs)
@@ -244,12 +259,15 @@ def _wrap_schedule(original: Callable[..., Any], watch: Watch) -> Callable[..., 
             for node in self.nodes:
                 names = [part.get_name() for part in node.get_nodes()]
                 if getattr(node, "is_extern", bool)():
-                    record.externs.append(_extern_name(node))
+                    record.externs += [name for name in [_extern_name(node)] if name not in NO_CALL]
                 elif not getattr(node, "is_nop", bool)() and type(node).__name__ != "NopKernelSchedulerNode":
                     record.groups.append(names)
         return original(self, *args, **kwargs)
 
     return codegen
+
+
+NO_CALL = {"MultiOutput", "DynamicScalar"}  # parts of another call, or none
 
 
 def _extern_name(node: Any) -> str:
