@@ -1,0 +1,56 @@
+"""The backend `autodeploy`: TensorRT-LLM's AutoDeploy, installed, standalone, or from a checkout that nobody built."""
+
+from __future__ import annotations
+
+from functools import cached_property
+
+import torch
+
+from conformance.backends.autodeploy.loader import Found, Missing, find, load
+from conformance.backends.base import Backend, Case, Compiled, nowhere
+from conformance.stage import Stage
+from conformance.target import Target
+
+__all__ = ["AutoDeployBackend"]
+
+
+class AutoDeployBackend(Backend):
+    name = "autodeploy"
+
+    def versions(self) -> dict[str, str]:
+        try:
+            found = find()
+        except Missing:
+            return {}
+        return {"torch": torch.__version__, "autodeploy": found.version, "autodeploy_form": found.form}
+
+    def targets(self) -> tuple[str, ...]:
+        return ("cpu", "cuda")
+
+    def unavailable(self, target: Target) -> dict[Stage, str]:
+        if self._missing:
+            return nowhere(self._missing)
+        if target.name == "cuda" and not torch.cuda.is_available():
+            return nowhere("no GPU here: torch.cuda.is_available() is false; use --target cpu")
+        if target.name == "cpu":
+            return {Stage.CACHE: "torch-simple, the compile backend for the CPU, keeps no compiled program; needs a GPU"}
+        return {}
+
+    def compile(self, case: Case) -> Compiled:
+        from conformance.backends.autodeploy.compiled import AutoDeployCompiled
+        from conformance.backends.autodeploy.passes import Passes
+
+        return AutoDeployCompiled(Passes(load()), case)
+
+    @cached_property
+    def _missing(self) -> str:
+        """Why there is no AutoDeploy here; importing it is the only way to know that nothing is missing."""
+        try:
+            load()
+        except Missing as error:
+            return str(error)
+        return ""
+
+    @property
+    def found(self) -> Found:
+        return find()

@@ -1,0 +1,213 @@
+"""One micrograph through AutoDeploy: exported, transformed stage by stage, run."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from typing import Any
+
+from torch import fx
+
+from conformance.backends.autodeploy import graph, nogpu, plan
+from conformance.backends.autodeploy.capture import Captured, Unsupported, capture
+from conformance.backends.autodeploy.hazard import lost_reads
+from conformance.backends.autodeploy.passes import Passes, PassResult
+from conformance.backends.autodeploy.runtime import compile_backend
+from conformance.backends.base import Case, Compiled
+from conformance.errors import first_line
+from conformance.stage import Stage
+from conformance.trace import Observation
+from conformance.verdict import Finding, Kind, Verdict
+
+GRAPH_STAGES = (Stage.CAPTURE, Stage.DECOMPOSITION, Stage.POSTGRAD, Stage.FUSION, Stage.CODEGEN)
+
+
+class AutoDeployCompiled(Compiled):
+    """`option` is the choice of kernels that is run; the graphs of all options are looked at."""
+
+    def __init__(self, passes: Passes, case: Case) -> None:
+        self.passes, self.case = passes, case
+        self.option = "flashinfer" if case.target.name == "cuda" else "torch"
+        self._module = case.module()
+        self._graphs: dict[Stage, fx.GraphModule] = {}
+        self._variants: dict[str, fx.GraphModule] = {}  # option → its last graph
+        self._seen: dict[Stage, Observation] = {}
+        self._error: BaseException | None = None
+        self._program: Callable[..., Any] | None = None
+        self._compile()
+
+    # ------------------------------------------------------------------------------------------- the compile
+
+    def _compile(self) -> None:
+        with self._stage(Stage.CAPTURE) as seen:
+            captured = capture(self.passes.loaded, self.case, self._module)
+            self._keep(Stage.CAPTURE, captured.gm)
+            seen.facts.update(capture_facts(captured))
+            gm = captured.gm
+        if self._error:
+            return
+        config = plan.configured(self.passes.loaded, self.option)
+        gm = self._transform(Stage.DECOMPOSITION, gm, config)
+        if self._error:
+            return
+        self._seen[Stage.DECOMPOSITION].facts["mutating"] = graph.mutating(gm)
+        twins = {option: graph.copied(gm) for option in plan.OPTIONS if option != self.option}
+        for stage in (Stage.POSTGRAD, Stage.FUSION, Stage.CODEGEN):
+            gm = self._transform(stage, gm, config)
+            if self._error:
+                return
+            self._look_at_options(stage, twins)
+            if stage is Stage.POSTGRAD:  # here AutoDeploy loads weights
+                for graph_module in (gm, *twins.values()):
+                    self.passes.moved(graph_module, self.case.run_device)
+        self._variants = {self.option: gm, **twins}
+        self._choose_kernels()
+
+    @contextmanager
+    def _stage(self, stage: Stage) -> Iterator[Observation]:
+        """What goes wrong inside is the stage's, and ends the compile."""
+        seen = self._seen.setdefault(stage, Observation())
+        started = time.perf_counter()
+        try:
+            yield seen
+        except Unsupported as error:
+            self._error = error
+            seen.verdict, seen.reason = Verdict.UNSUPPORTED, str(error)
+        except Exception as error:
+            self._error = error
+            seen.verdict, seen.reason = Verdict.ERROR, first_line(error)
+            seen.findings.append(Finding(Kind.CRASH, "AD001", first_line(error)))
+        seen.seconds += time.perf_counter() - started
+
+    def _transform(self, stage: Stage, gm: fx.GraphModule, config: dict[str, dict[str, Any]]) -> fx.GraphModule:
+        with self._stage(stage) as seen:
+            seen.texts["before"] = graph.listing(gm)
+            gm, results = self.passes.run(gm, plan.of_stage(config, stage))
+            seen.texts["after"] = graph.listing(gm)
+            for result in results:
+                if result.changed:
+                    seen.texts[f"after {result.name}"] = result.after
+            matches = {r.name: r.matches for r in results if r.state in ("ran", "skipped")}
+            seen.facts["passes"] = {r.name: r.fact() for r in results}
+            seen.facts["matches"] = plan.words(matches)
+            seen.facts["kept" if stage is Stage.DECOMPOSITION else "ops"] = graph.op_counts(gm)  # it decomposes nothing
+            judge(seen, results)
+            if seen.verdict is Verdict.ERROR:
+                self._error = RuntimeError(seen.reason)
+            self._keep(stage, gm)
+        return gm
+
+    def _look_at_options(self, stage: Stage, twins: dict[str, fx.GraphModule]) -> None:
+        """The same passes with the other choices of kernels: graphs only, since not all of them run here."""
+        seen = self._seen[stage]
+        with self._stage(stage):
+            seen.facts["options"] = {self.option: self._option_facts(self._graphs[stage], seen.facts["matches"])}
+            known = {node.name for node in self._graphs[Stage.CAPTURE].graph.nodes}
+            self._no_lost_reads(seen, self._graphs[stage], self.option, known)
+            for option, gm in twins.items():
+                config = plan.of_stage(plan.configured(self.passes.loaded, option), stage)
+                twins[option], results = self.passes.run(gm, config)
+                self._no_lost_reads(seen, twins[option], option, known)
+                matches = plan.words({r.name: r.matches for r in results if r.state in ("ran", "skipped")})
+                seen.facts["options"][option] = self._option_facts(twins[option], matches)
+                seen.texts[f"after, {option}"] = graph.listing(twins[option])
+                judge(seen, results, option)
+            # A rewrite that only exists for some kernels was found if any option found it.
+            for facts in seen.facts["options"].values():
+                for word, count in facts["matches"].items():
+                    seen.facts["matches"][word] = max(count, seen.facts["matches"].get(word, 0))
+            if stage is Stage.FUSION:
+                self._hold_to_contract(seen)
+
+    def _no_lost_reads(self, seen: Observation, gm: fx.GraphModule, option: str, known: set[str]) -> None:
+        for lost in lost_reads(gm, known):
+            seen.findings.append(Finding(Kind.WRONG_RESULT, "AD006", f"{lost} ({option} kernels)"))
+
+    def _hold_to_contract(self, seen: Observation) -> None:
+        """The contract's counts of rewrites that AutoDeploy makes when it fuses, not when it matches patterns."""
+        for word, promised in self.case.micrograph.contract.postgrad.matches.items():
+            count = seen.facts["matches"].get(word, promised)
+            if count != promised:
+                kind = Kind.MATCH_LOSS if count < promised else Kind.OVERFUSED
+                seen.findings.append(Finding(kind, "AD005", f"{word} matched {count} times, contract says {promised}"))
+
+    def _option_facts(self, gm: fx.GraphModule, matches: dict[str, int]) -> dict[str, Any]:
+        return {"matches": dict(matches), "custom_ops": graph.custom_ops(gm)}
+
+    def _choose_kernels(self) -> None:
+        """What the graph will call for each option, and the program that the compile backend makes of it."""
+        with self._stage(Stage.CODEGEN) as seen:
+            seen.facts["kernels"] = {option: graph.custom_ops(gm) for option, gm in self._variants.items()}
+            seen.facts["option"] = self.option
+            chosen = compile_backend(self.passes.loaded, self._graphs[Stage.CODEGEN], self.case, self.option)
+            seen.facts["compile_backend"] = chosen.name
+            seen.texts["code"] = self._graphs[Stage.CODEGEN].code
+            self._program = self._callable(chosen.program)
+            self._seen[Stage.RUNTIME] = Observation(facts={"compile_backend": chosen.name, "option": self.option})
+            self._seen[Stage.CACHE] = chosen.cache
+
+    def _keep(self, stage: Stage, gm: fx.GraphModule) -> None:
+        self._graphs[stage] = self.passes.moved(graph.copied(gm), self.case.run_device)
+
+    def _callable(self, program: Callable[..., Any]) -> Callable[..., Any]:
+        def call(*inputs: Any) -> Any:
+            with self.passes.loaded.active(), nogpu.answers():
+                return program(*inputs)
+
+        return call
+
+    # --------------------------------------------------------------------------------------------- the answers
+
+    def __call__(self, *inputs: Any) -> Any:
+        if self._program is None:
+            raise self._error or RuntimeError("AutoDeploy made no program")
+        return self._program(*inputs)
+
+    def observe(self, stage: Stage) -> Observation:
+        return self._seen.get(stage) or Observation.says(Verdict.BLOCKED, "an earlier stage failed")
+
+    def at(self, stage: Stage) -> Callable[..., Any] | None:
+        if stage in self._graphs:
+            return self._callable(self._graphs[stage])
+        return self._program if stage in (Stage.RUNTIME, Stage.CACHE) else None
+
+    @property
+    def module(self) -> Any:
+        return self._module
+
+    def blame(self, error: BaseException) -> Stage:
+        failed = [stage for stage in GRAPH_STAGES if self._seen.get(stage, Observation()).verdict is not None]
+        return failed[0] if failed else Stage.RUNTIME
+
+    def close(self) -> None:
+        self._graphs.clear()
+        self._variants.clear()
+        self._program = None
+
+
+def capture_facts(captured: Captured) -> dict[str, Any]:
+    return {
+        "ops": graph.op_counts(captured.gm),
+        "dynamic": captured.dynamic,
+        "specialized": captured.specialized,
+    }
+
+
+def judge(seen: Observation, results: list[PassResult], option: str = "") -> None:
+    """What the transforms of a stage did wrong, whatever the contract says."""
+    where = f" ({option} kernels)" if option else ""
+    for result in results:
+        if result.state == "failed":
+            worse = Verdict.FALLBACK if result.tolerated and seen.verdict is not Verdict.ERROR else Verdict.ERROR
+            seen.verdict, seen.reason = worse, f"{result.name}{where} failed: {result.reason}"
+            seen.findings.append(Finding(Kind.CRASH, "AD001", seen.reason))
+        if result.lost_metadata and result.name not in plan.SHAPES_LATER:
+            detail = f"{result.name}{where} made {', '.join(result.lost_metadata)} without shape and dtype"
+            seen.findings.append(Finding(Kind.METADATA_LOSS, "AD002", detail))
+        for wrong in result.wrong_metadata:
+            seen.findings.append(Finding(Kind.METADATA_LOSS, "AD003", f"{result.name}{where}: {wrong}"))
+        if result.log_disagrees:
+            reported = result.matches if result.state == "ran" else result.state
+            detail = f"{result.name}{where} logs {result.logged}, and reports {reported}"
+            seen.findings.append(Finding(Kind.MATCH_LOSS, "AD004", detail))

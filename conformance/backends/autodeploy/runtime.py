@@ -1,0 +1,75 @@
+"""AutoDeploy's compile backends: what turns the last graph into something to call."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Any
+
+import torch
+from torch import fx
+
+from conformance.backends.autodeploy import nogpu
+from conformance.backends.autodeploy.loader import Loaded
+from conformance.backends.base import Case
+from conformance.micrograph import Tensor
+from conformance.trace import Observation
+from conformance.verdict import Verdict
+
+BACKENDS = ("torch-simple", "torch-compile", "torch-cudagraph", "torch-opt")
+NO_CACHE = "the compile backend {name} keeps no compiled program"
+
+
+@dataclass
+class Chosen:
+    name: str
+    program: Callable[..., Any]
+    cache: Observation = field(default_factory=Observation)
+
+
+def compile_backend(loaded: Loaded, gm: fx.GraphModule, case: Case, option: str, name: str = "") -> Chosen:
+    """The program of one compile backend: torch-simple where there is no GPU, CUDA graphs where there is one."""
+    name = name or ("torch-cudagraph" if case.target.name == "cuda" else "torch-simple")
+    with loaded.active(), nogpu.answers(), torch.no_grad():
+        registry = loaded.module("compile.compiler").CompileBackendRegistry
+        made = registry.get(name)(gm, **settings(name, case))
+        program = made.compile()
+    return Chosen(name, program, cache_observation(name, program))
+
+
+def settings(name: str, case: Case) -> dict[str, Any]:
+    """CUDA graphs are captured per batch size: the first named dim of the first input."""
+    if name not in ("torch-cudagraph", "torch-opt"):
+        return {}
+    dim = batch_dim(case)
+    size = {**case.micrograph.dims, **case.sizes}.get(dim, 1) if dim else 1
+
+    def arguments(batch: int) -> tuple[tuple[Any, ...], dict[str, Any]]:
+        return case.inputs(**({dim: batch} if dim else {})), {}
+
+    return {
+        "get_args_kwargs_for_compile": arguments,
+        "cuda_graph_batch_sizes": [size],
+        "num_batched_inputs": len(case.micrograph.inputs),
+        "piecewise_enabled": False,
+    }
+
+
+def batch_dim(case: Case) -> str:
+    """A dim that the graph serves at any size, so that another batch size can be captured."""
+    contract = case.micrograph.contract.capture
+    free = {*contract.recompiles, *contract.dynamic}
+    for spec in case.micrograph.inputs:
+        if isinstance(spec, Tensor):
+            for term in spec.names():
+                if term in free:
+                    return term
+    return ""
+
+
+def cache_observation(name: str, program: Any) -> Observation:
+    """What can be seen of a cache: how many graphs were captured, and for which shapes."""
+    captured = getattr(program, "cudagraphs", None)
+    if captured is None:
+        return Observation.says(Verdict.UNAVAILABLE, NO_CACHE.format(name=name))
+    return Observation(facts={"captured": len(captured), "shapes": [list(shape) for shape in captured]})
