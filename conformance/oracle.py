@@ -255,6 +255,9 @@ def compare(outcome: Outcome, ref: Reference, *, strides: bool = True, aliases: 
     if aliases:
         found += _aliasing(outcome, eager)
     found += _mutation(outcome, ref)
+    if outcome.drawn != eager.drawn:
+        detail = "no random numbers were drawn, eager draws some" if eager.drawn else "random numbers were drawn, eager draws none"
+        found.append(Difference(Kind.WRONG_RESULT, "generator", detail))
     if not found:
         exact = ref.exact.outputs if ref.exact else [None] * len(eager.outputs)
         for index, triple in enumerate(zip(outcome.outputs, eager.outputs, exact, strict=True)):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import inspect
 import json
 import os
@@ -19,7 +20,7 @@ import torch
 from conformance import graphs, oracle
 from conformance.backends.base import Backend, Case, Compiled, nowhere
 from conformance.backends.inductor import blame, caches, guards
-from conformance.backends.inductor.hooks import Watch, watching
+from conformance.backends.inductor.hooks import Watch, changed_constant, watching
 from conformance.backends.inductor.hotload import HOTLOAD
 from conformance.micrograph import Tensor
 from conformance.stage import Stage
@@ -286,10 +287,20 @@ class InductorCompiled(Compiled):
         self.watch.rung = ""
         yield "again", lambda: caches.again(call, ref)
         yield "changed_config", lambda: caches.misses(call, caches.CHANGED)
+        if any(changed_constant(copy.deepcopy(gm)) for gm in self.watch.captured):
+            yield "changed_constant", lambda: self._altered(lambda: caches.misses(call, {}))
         static = [d for d in case.micrograph.contract.capture.recompiles if d not in case.micrograph.contract.capture.dynamic]
         if static:
             size = guards.sizes_to_probe(case.micrograph.dims[static[0]])[0]
             yield "changed_input", lambda: caches.misses(lambda: call(**{static[0]: size}), {})
+
+    def _altered(self, probe: Callable[[], Any]) -> Any:
+        """The same program with another number in it."""
+        self.watch.alter = changed_constant
+        try:
+            return probe()
+        finally:
+            self.watch.alter = None
 
     def _hot_load(self, artifacts: Any) -> tuple[dict[str, int], str]:
         """In a process that has compiled nothing."""
@@ -310,16 +321,18 @@ class InductorCompiled(Compiled):
         )
         if "error" in said:
             return {}, said["error"]
-        return caches.nonzero(said["counts"]), self._differs_here(torch.load(answer, weights_only=True)["outputs"])
+        return caches.nonzero(said["counts"]), self._differs_here(torch.load(answer, weights_only=True))
 
-    def _differs_here(self, got: list[Any]) -> str:
+    def _differs_here(self, got: dict[str, Any]) -> str:
+        """Outputs, and what the call left in inputs and buffers."""
         ref = self._reference()
         want = ref.eager.outputs
-        exact = ref.exact.outputs if ref.exact else [None] * len(want)
-        if len(got) != len(want):
-            return f"{len(got)} outputs, eager returns {len(want)}"
-        for index, triple in enumerate(zip(got, want, exact, strict=True)):
-            for difference in oracle.value_differences(f"output {index}", *triple):
+        if len(got["outputs"]) != len(want):
+            return f"{len(got['outputs'])} outputs, eager returns {len(want)}"
+        named = {f"output {index}": value for index, value in enumerate(got["outputs"])} | got["inputs"] | got["state"]
+        eager, exact = _named(ref.eager), _named(ref.exact) if ref.exact else {}
+        for name, value in named.items():
+            for difference in oracle.value_differences(name, value, eager.get(name), exact.get(name)):
                 return str(difference)
         return ""
 
@@ -329,6 +342,12 @@ class InductorCompiled(Compiled):
 
 
 # --------------------------------------------------------------------------------------------- helpers
+
+
+def _named(outcome: oracle.Outcome) -> dict[str, Any]:
+    """Everything that a call left behind, by name."""
+    return {f"output {index}": value for index, value in enumerate(outcome.outputs)} | outcome.inputs | outcome.state
+
 
 _warm = False
 

@@ -60,34 +60,39 @@ def _over_kinds(case: Case, stale: list[str]) -> dict[str, bool]:
     stale += _stale(compiled, module, inputs, case, "as given")
     if counting.count != 1:
         return {}  # a graph break: which part depends on what is not ours to say
-    for what, changed in _changes(case, inputs):
+    for what, changed, must in changes(case, inputs):
         if oracle.run(module, oracle.clone_inputs(changed), module).error is not None:
             continue  # eager does not take it either
         before = counting.count
         stale += _stale(compiled, module, changed, case, what)
-        guarded[what] = counting.count > before
+        if must:
+            guarded[what] = counting.count > before
     return guarded
 
 
-def _changes(case: Case, inputs: tuple[Any, ...]) -> Iterator[tuple[str, tuple[Any, ...]]]:
+def changes(case: Case, inputs: tuple[Any, ...]) -> Iterator[tuple[str, tuple[Any, ...], bool]]:
+    """What is changed, the changed inputs, and whether this must be captured anew (or only be answered rightly)."""
     specs = case.micrograph.inputs
-    shared = {spec.shares for spec in specs if isinstance(spec, Tensor)} - {None}
+    shared: set[int | None] = {spec.shares for spec in specs if isinstance(spec, Tensor)} - {None}
     for index, (spec, value) in enumerate(zip(specs, inputs, strict=True)):
         if isinstance(spec, Scalar):
             if isinstance(value, bool):
-                yield f"input {index} is {not value}", _replaced(inputs, index, not value)
+                yield f"input {index} is {not value}", _replaced(inputs, index, not value), True
+            elif not isinstance(spec.value, str):
+                other = value + 1 if isinstance(value, int) else value * 1.5 + 0.125
+                yield f"input {index} is {other}", _replaced(inputs, index, other), False
             continue
         if shared or not value.is_floating_point() or value.numel() < 2 or spec.grad:
             continue
         wider = torch.float64 if value.dtype != torch.float64 else torch.float32
-        yield f"input {index} is {str(wider)[6:]}", _replaced(inputs, index, value.to(wider))
+        yield f"input {index} is {str(wider)[6:]}", _replaced(inputs, index, value.to(wider)), True
         if value.dim() >= 2 and value.shape[-1] > 1 and value.shape[-2] > 1 and not case.micrograph.contract.capture.dynamic:
             other = value.transpose(-1, -2).contiguous().transpose(-1, -2)
             if other.stride() == value.stride():
                 other = value.contiguous()
             if other.stride() != value.stride():
-                yield f"input {index} has strides {other.stride()}", _replaced(inputs, index, other)
-        return  # one tensor is enough: guards are made alike for all
+                yield f"input {index} has strides {other.stride()}", _replaced(inputs, index, other), True
+        shared = {0}  # one tensor is enough: guards are made alike for all
 
 
 def _replaced(inputs: tuple[Any, ...], index: int, value: Any) -> tuple[Any, ...]:

@@ -70,6 +70,8 @@ class Watch:
     compiles: int = 0
     rung: str = ""  # which graphs run in place of the program: captured, decomposed, postgrad, or "" for the program
     moved: list[str] = field(default_factory=list)
+    alter: Callable[[fx.GraphModule], bool] | None = None  # changes what was captured, for the probes of the cache
+    raw: list[Any] = field(default_factory=list)  # what an earlier form of the program gave, before the runtime's wrappers
 
     def marks(self) -> tuple[int, ...]:
         return (len(self.captured) - 1, len(self.pregrad), len(self.aot), len(self.graphs))
@@ -137,6 +139,18 @@ def _copied(gm: Any) -> fx.GraphModule | None:
     return twin
 
 
+def changed_constant(gm: fx.GraphModule) -> bool:
+    """Change the first number that the graph computes with; False where there is none."""
+    for node in gm.graph.nodes:
+        if node.op in ("call_function", "call_method"):
+            for index, value in enumerate(node.args):
+                if type(value) is float and abs(value) < 1e30:
+                    node.update_arg(index, value + 0.5)
+                    gm.recompile()
+                    return True
+    return False
+
+
 @contextmanager
 def watching(watch: Watch) -> Iterator[Watch]:
     """Watch every compile and every call inside."""
@@ -177,6 +191,8 @@ def _wrap_compile_fx(original: Callable[..., Any], watch: Watch) -> Callable[...
         captured = _copied(model_)
         if captured is None or kwargs.get("inner_compile") is not None and kwargs.get("decompositions") is not None:
             return original(model_, example_inputs_, *args, **kwargs)
+        if watch.alter is not None:
+            watch.alter(model_)
         watch.compiles += 1
         watch.captured.append(captured)
         marks = watch.marks()
@@ -303,7 +319,10 @@ def _wrap_call(original: Callable[..., Any], watch: Watch) -> Callable[..., Any]
                 arguments = list(inputs)
                 if isinstance(inputs, list):
                     inputs.clear()
-                return earlier(*arguments)
+                result = earlier(*arguments)
+                if record.role != "backward":
+                    watch.raw = list(result)
+                return result
         return original(self, inputs)
 
     return __call__
