@@ -297,7 +297,7 @@ class Examination:
             if found and stage is Stage.CODEGEN and self._right_unfused(compiled, seed, ref, **sizes):
                 return Stage.FUSION, found
             if found:
-                return stage, found
+                return compiled.at_fault(stage, found, ref), found
         return Stage.RUNTIME, []
 
     def _right_unfused(self, compiled: Compiled, seed: int, ref: oracle.Reference, **sizes: int) -> bool:

@@ -62,6 +62,11 @@ class Compiled(ABC):
         The first that differs from eager names the stage at fault."""
         return None
 
+    def at_fault(self, stage: Stage, wrong: list[Any], ref: Any) -> Stage:
+        """An earlier form of the program still runs inside what the backend puts around it at run time. Asked when the form of
+        `stage` differs from eager: is it that form, or what is around it?"""
+        return stage
+
     def unfused(self) -> Callable[..., Any] | None:
         """The program made without fusing: where it is right and the fused one wrong, fusion is at fault."""
         return None

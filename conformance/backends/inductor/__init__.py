@@ -20,7 +20,7 @@ import torch
 from conformance import graphs, oracle
 from conformance.backends.base import Backend, Case, Compiled, nowhere
 from conformance.backends.inductor import blame, caches, guards
-from conformance.backends.inductor.hooks import Watch, changed_constant, watching
+from conformance.backends.inductor.hooks import Watch, changed_constant, decomposable, watching
 from conformance.backends.inductor.hotload import HOTLOAD
 from conformance.micrograph import Tensor
 from conformance.stage import Stage
@@ -137,6 +137,9 @@ class InductorCompiled(Compiled):
         rung = RUNGS.get(stage)
         return None if rung is None else lambda *inputs: self._call(rung, inputs)
 
+    def at_fault(self, stage: Stage, wrong: list[oracle.Difference], ref: oracle.Reference) -> Stage:
+        return blame.around(self.watch, wrong, ref) if stage is Stage.DECOMPOSITION else stage
+
     def unfused(self) -> Callable[..., Any]:
         """Compiled once more, with nothing fused: lowering inlines too, so that it takes two settings."""
         self.watch.rung = ""
@@ -202,6 +205,7 @@ class InductorCompiled(Compiled):
             "writes": sorted({name for g in found for name in graphs.writes(g)}),
             "written_inputs": sum(graphs.written_inputs(g) for g in found),
             "without_metadata": sum(len(graphs.without_metadata(g)) for g in found),
+            "decomposable": sorted({name for g in found for name in decomposable(g)}),
         }
         return Observation(facts, _numbered("graph", [graphs.text(g) for g in found]), live={"graphs": found})
 

@@ -2,10 +2,19 @@
 
 from __future__ import annotations
 
+import re
 import traceback
 from collections.abc import Iterator
+from typing import TYPE_CHECKING, Any
 
+import torch
+
+from conformance import graphs, oracle
 from conformance.stage import Stage
+from conformance.verdict import Kind
+
+if TYPE_CHECKING:
+    from conformance.backends.inductor.hooks import Watch
 
 # Parts of file names, most special first.
 OWNERS: tuple[tuple[str, Stage], ...] = (
@@ -54,3 +63,80 @@ def _innermost_first(error: BaseException) -> Iterator[BaseException]:
         chain.append(current)
         current = getattr(current, "inner_exception", None) or current.__cause__ or current.__context__
     yield from reversed(chain)
+
+
+# ------------------------------------------------------------------------------- what is around a program
+
+
+def around(watch: Watch, wrong: list[oracle.Difference], ref: oracle.Reference) -> Stage:
+    """The traced graph, run inside AOTAutograd's wrappers, differs from eager. Is it the graph? Or the wrappers, which know
+    from the analysis what to write back and what to give as a view? Or, in training, a pass over the joint graph?"""
+    kinds = {difference.kind for difference in wrong}
+    analysis = "\n".join(watch.payloads("aot_forward_graph_fw_metadata"))
+    if kinds == {Kind.LOST_ALIAS}:
+        noticed = re.search(r"OutputType\.(alias_of|is_input)", analysis)
+        return Stage.RUNTIME if noticed else Stage.DECOMPOSITION
+    if kinds == {Kind.LOST_MUTATION}:
+        written = sum(graphs.written_inputs(gm) for gm in watch.aot)
+        return Stage.RUNTIME if written >= len({d.where for d in wrong}) and not _joint_differs(watch) else _graph_or_pass(watch)
+    if kinds == {Kind.WRONG_RESULT} and _graph_gave_it(watch.raw, wrong, ref):
+        return Stage.RUNTIME
+    return _graph_or_pass(watch)
+
+
+def _graph_or_pass(watch: Watch) -> Stage:
+    return Stage.POSTGRAD if _joint_differs(watch) else Stage.DECOMPOSITION
+
+
+def _graph_gave_it(raw: list[Any], wrong: list[oracle.Difference], ref: oracle.Reference) -> bool:
+    """Are eager's outputs, in their order, among what the graph itself gave?"""
+    if any(not difference.where.startswith("output ") for difference in wrong):
+        return False
+    place = 0
+    for want in ref.eager.outputs:
+        if not isinstance(want, torch.Tensor):
+            continue
+        found = [i for i in range(place, len(raw)) if _same(raw[i], want)]
+        if not found:
+            return False
+        place = found[0] + 1
+    return bool(raw)
+
+
+def _same(got: Any, want: torch.Tensor) -> bool:
+    if not isinstance(got, torch.Tensor) or got.shape != want.shape or got.dtype != want.dtype:
+        return False
+    return not list(oracle.value_differences("", got.detach(), want))
+
+
+def _joint_differs(watch: Watch) -> bool:
+    """Did the joint passes change what a graph computes? Both graphs are run on the same made-up values."""
+    for before, after in zip(watch.aot, watch.joint, strict=False):
+        values = [_made(node.meta.get("val")) for node in before.graph.nodes if node.op == "placeholder"]
+        if any(value is None for value in values):
+            continue
+        try:
+            with torch.no_grad():
+                want, got = (gm(*[v.clone() if isinstance(v, torch.Tensor) else v for v in values]) for gm in (before, after))
+        except Exception:  # made-up values that the graph does not take say nothing
+            continue
+        flat = [torch.utils._pytree.tree_leaves(x) for x in (got, want)]
+        if any(isinstance(w, torch.Tensor) and w.shape == g.shape and list(oracle.value_differences("", g, w)) for g, w in zip(*flat, strict=False)):
+            return True
+    return False
+
+
+def _made(val: Any) -> Any:
+    """A value like the one that was traced."""
+    if isinstance(val, torch.SymInt):
+        return int(val.node.hint) if val.node.hint is not None else None
+    if not isinstance(val, torch.Tensor):
+        return val
+    try:
+        shape = [int(size) if isinstance(size, int) else int(size.node.hint) for size in val.shape]
+    except (TypeError, AttributeError):
+        return None
+    generator = torch.Generator().manual_seed(oracle.SEED)
+    if val.dtype.is_floating_point:
+        return torch.randn(shape, generator=generator, dtype=torch.float64).to(val.dtype)
+    return torch.zeros(shape, dtype=val.dtype) if not val.dtype.is_complex else torch.randn(shape, dtype=val.dtype, generator=generator)

@@ -12,11 +12,14 @@ import logging
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field
+from functools import cache
 from typing import Any
 from unittest.mock import patch
 
 import torch
 from torch import fx
+
+from conformance.graphs import graphs_of
 
 
 class Moved(Exception):
@@ -65,6 +68,7 @@ class Watch:
     captured: list[fx.GraphModule] = field(default_factory=list)
     pregrad: list[fx.GraphModule] = field(default_factory=list)
     aot: list[fx.GraphModule] = field(default_factory=list)  # before the joint passes: what decomposition left
+    joint: list[fx.GraphModule] = field(default_factory=list)  # after them
     graphs: list[GraphRecord] = field(default_factory=list)
     events: list[tuple[str, dict[str, Any], str]] = field(default_factory=list)  # name, metadata, payload
     compiles: int = 0
@@ -137,6 +141,29 @@ def _copied(gm: Any) -> fx.GraphModule | None:
     twin = fx.GraphModule(gm, copy.deepcopy(gm.graph))
     twin.meta = dict(gm.meta)
     return twin
+
+
+@cache
+def _core_decompositions() -> frozenset[Any]:
+    """The ops that torch takes apart for every compiler, less those that Inductor says it wants whole. Its own table is not
+    asked: it is what is being looked at."""
+    try:
+        from torch._decomp import _core_aten_decompositions_post_autograd
+        from torch._inductor.decomposition import decomps_to_exclude
+    except ImportError:
+        return frozenset()
+    whole = {o for entry in decomps_to_exclude for o in _overloads(entry)}
+    return frozenset(_core_aten_decompositions_post_autograd()) - whole
+
+
+def _overloads(entry: Any) -> list[Any]:
+    return [entry] if isinstance(entry, torch._ops.OpOverload) else [getattr(entry, name) for name in entry.overloads()]
+
+
+def decomposable(gm: fx.GraphModule | None) -> list[str]:
+    """Ops of the graph that should not be there any more."""
+    core = _core_decompositions()
+    return [str(n.target) for graph in graphs_of(gm) for n in graph.nodes if n.op == "call_function" and n.target in core]
 
 
 def changed_constant(gm: fx.GraphModule) -> bool:
@@ -216,7 +243,10 @@ def _wrap_pre_grad(original: Callable[..., Any], watch: Watch) -> Callable[..., 
 
 
 def _wrap_joint(original: Callable[..., Any], watch: Watch) -> Callable[..., Any]:
-    return _outermost(original, before=lambda gm: watch.aot.append(_copied(gm)))
+    def after(result: Any, gm: Any) -> None:
+        watch.joint.append(_copied(result if result is not None else gm))
+
+    return _outermost(original, before=lambda gm: watch.aot.append(_copied(gm)), after=after)
 
 
 def _wrap_post_grad(original: Callable[..., Any], watch: Watch) -> Callable[..., Any]:
