@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from functools import lru_cache
 from typing import Any
 
 # Escape sequences are removed whole, so that `\x1b[31mred` is read as `red` and not as `[31mred`.
@@ -16,6 +17,8 @@ LINE = 2_000
 
 def text(value: Any, limit: int | None = None) -> str:
     """Printable text of any value: no escape sequences, no controls but tab and newline, no lone surrogates."""
+    if type(value) is str and value.isprintable() and (limit is None or len(value) <= limit):
+        return value  # nearly all texts: no controls, no marks, no lone surrogates
     found = value if isinstance(value, str) else "" if value is None else str(value)
     cut = limit is not None and len(found) > limit
     if cut:
@@ -32,6 +35,11 @@ def line(value: Any, limit: int = LINE) -> str:
 
 
 def name(value: Any) -> str:
+    return _name(value) if type(value) is str and len(value) < 2 * NAME else line(value, NAME)
+
+
+@lru_cache(maxsize=1 << 14)
+def _name(value: str) -> str:
     return line(value, NAME)
 
 

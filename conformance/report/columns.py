@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -107,15 +107,15 @@ def evidence(entry: Entry) -> dict[str, Any]:
 
 def bounded(value: Any, depth: int = 0) -> Any:
     """The value with its strings cleaned and cut, and no more items than a person would read."""
-    if value is None or isinstance(value, (bool, int)):
-        return value if not isinstance(value, int) or abs(value) < 1 << 53 else str(value)
-    if isinstance(value, float):
-        return value if value - value == 0 else str(value)  # JSON has no infinities
+    if value is None or isinstance(value, int):
+        return value if value is None or -(1 << 53) < value < 1 << 53 else str(value)
     if isinstance(value, str):
         return clean.text(value, FACT_TEXT)
+    if isinstance(value, float):
+        return value if value - value == 0 else str(value)  # JSON has no infinities
     if depth > 8:
         return "…"
-    if isinstance(value, Mapping):
+    if isinstance(value, dict):
         return {clean.name(key): bounded(inner, depth + 1) for key, inner in list(value.items())[:FACT_ITEMS]}
     if isinstance(value, (list, tuple)):
         return [bounded(inner, depth + 1) for inner in value[:FACT_ITEMS]]

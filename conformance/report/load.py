@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import gc
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
@@ -83,7 +85,8 @@ def load(paths: Iterable[Path | str]) -> list[Loaded]:
     unread: list[UsageError] = []
     for path in dict.fromkeys(map(Path, paths)):
         try:
-            run = record.read(path)
+            with no_collection():
+                run = record.read(path)
         except UsageError as error:
             unread.append(error)
         else:
@@ -95,19 +98,33 @@ def load(paths: Iterable[Path | str]) -> list[Loaded]:
     return sorted(found, key=lambda run: run.started)
 
 
+@contextmanager
+def no_collection() -> Iterator[None]:
+    """Records are hundreds of thousands of dicts without cycles; the collector would walk all of them again and again."""
+    on = gc.isenabled()
+    gc.disable()
+    try:
+        yield
+    finally:
+        if on:
+            gc.enable()
+
+
 def is_digest(value: Any) -> bool:
     """A digest names a file, so nothing else may: no separators, no dots."""
     return isinstance(value, str) and _DIGEST.fullmatch(value) is not None
 
 
 def mapping(value: Any) -> Mapping[str, Any]:
-    return value if isinstance(value, Mapping) else {}
+    return value if isinstance(value, dict) else {}
 
 
 def findings(line: Mapping[str, Any]) -> list[tuple[str, str, str]]:
     """(kind, check, detail) of each finding of a line."""
     said = line.get("findings")
-    found = [mapping(one) for one in said] if isinstance(said, list) else []
+    if not said or not isinstance(said, list):
+        return []
+    found = [mapping(one) for one in said]
     return [(clean.name(one.get("kind")), clean.name(one.get("check")), clean.text(one.get("detail"), clean.LINE)) for one in found if one]
 
 

@@ -32,9 +32,7 @@ _STYLES = {
     Verdict.ERROR: ("E", "bold red", "the compiler crashed"),
     Verdict.TIMEOUT: ("T", "bold red", "the compiler did not end"),
 }
-LOOKS: dict[str, Look] = {
-    verdict.value: Look(verdict.value, verdict.sign, *_STYLES[verdict], verdict.unexpected) for verdict in Verdict
-}
+LOOKS: dict[str, Look] = {verdict.value: Look(verdict.value, verdict.sign, *_STYLES[verdict], verdict.unexpected) for verdict in Verdict}
 # The order in which people care; also that of legends and totals.
 ORDER = ("pass", "fail", "error", "timeout", "fallback", "xpass", "xfail", "blocked", "unsupported", "unavailable")
 

@@ -9,8 +9,8 @@ from typing import Any, NamedTuple
 
 from conformance.report import clean
 from conformance.report.address import address
-from conformance.report.load import Loaded, version_key
-from conformance.report.look import stage_rank
+from conformance.report.load import Loaded, no_collection, version_key
+from conformance.report.look import LOOKS, stage_rank
 from conformance.report.totals import NOT_JUDGED, Total
 
 
@@ -72,16 +72,30 @@ def combine(runs: Sequence[Loaded]) -> Matrix:
     """One matrix of several runs. Where two hold the same cell of the same version, the later one is shown, and a line
     says so."""
     matrix = Matrix(list(runs), problems=[problem for run in runs for problem in run.problems])
-    variants = _Variants(runs)
+    with no_collection():
+        _fill(matrix)
+    matrix.columns = sorted({key.column for key in matrix.entries}, key=_column_order)
+    matrix.stages = sorted({key.stage for key in matrix.entries}, key=stage_rank)
+    matrix.rows = sorted({key.micrograph for key in matrix.entries})
+    return matrix
+
+
+def _fill(matrix: Matrix) -> None:
+    variants = _Variants(matrix.runs)
+    columns: dict[tuple[int, str, str], Column] = {}
     overlaps: dict[tuple[Loaded, Loaded], int] = {}
     strange: dict[Loaded, list[str]] = {}
-    for run in runs:
+    for run in matrix.runs:
         for name, line in run.cells.items():
             place = address(name)
             if place is None:
                 strange.setdefault(run, []).append(name)
                 continue
-            column = Column(place.backend, place.target, variants.of(run, place.backend))
+            column = columns.get((id(run), place.backend, place.target))
+            if column is None:
+                column = columns[id(run), place.backend, place.target] = Column(
+                    place.backend, place.target, variants.of(run, place.backend)
+                )
             key = Key(place.stage, column, place.micrograph)
             entry = Entry(f"{place.stage}/{place.backend}/{place.target}/{place.micrograph}", verdict(line), line, run)
             if (other := matrix.entries.get(key)) is not None:
@@ -90,14 +104,11 @@ def combine(runs: Sequence[Loaded]) -> Matrix:
                     matrix.flaky.setdefault(key, [other.verdict]).append(entry.verdict)
             matrix.entries[key] = entry
     matrix.problems += _said(strange, overlaps)
-    matrix.columns = sorted({key.column for key in matrix.entries}, key=_column_order)
-    matrix.stages = sorted({key.stage for key in matrix.entries}, key=stage_rank)
-    matrix.rows = sorted({key.micrograph for key in matrix.entries})
-    return matrix
 
 
 def verdict(line: Mapping[str, Any]) -> str:
-    return clean.name(line.get("verdict") or "unknown")
+    word = line.get("verdict")
+    return word if isinstance(word, str) and word in LOOKS else clean.name(word) or "unknown"
 
 
 def differs(old: str, new: str) -> bool:

@@ -6,6 +6,7 @@ import hashlib
 import json
 import re
 from collections.abc import Iterator
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -14,7 +15,7 @@ from markupsafe import Markup
 
 from conformance.report import clean
 from conformance.report.columns import CHUNK, encode, evidence, order
-from conformance.report.load import Loaded, mapping
+from conformance.report.load import Loaded, mapping, no_collection
 from conformance.report.look import LETTERS
 from conformance.report.matrix import Entry, Matrix
 
@@ -29,6 +30,11 @@ _OWN_FILE = re.compile(r"[0-9a-f]{8,64}\.js")
 
 def write_page(matrix: Matrix, path: Path, title: str = "Compatibility matrix") -> list[Path]:
     """Write the page, and the folder of its evidence where it needs one. Returns what was written."""
+    with no_collection():
+        return _write_page(matrix, path, title)
+
+
+def _write_page(matrix: Matrix, path: Path, title: str) -> list[Path]:
     placed = order(matrix)
     data = {**_head(matrix, title), **encode(matrix, placed)}
     folder = path.with_name(path.stem + ".evidence")
@@ -112,14 +118,20 @@ def json_text(value: Any) -> str:
 
 
 def render(template: str, **values: Any) -> str:
+    environment = _environment()
+    # Known only once the page is made, so no text of a record can carry it.
+    nonce = hashlib.sha256(json_text(values.get("data")).encode()).hexdigest()[:24]
+    return environment.get_template(template).render(nonce=nonce, **values)
+
+
+@cache
+def _environment() -> Environment:
     environment = Environment(
         loader=FileSystemLoader(HOME / "templates"), autoescape=True, undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True
     )
     environment.filters["json"] = lambda value: Markup(json_text(value))
     environment.globals["static"] = static
-    # Known only once the page is made, so no text of a record can carry it.
-    nonce = hashlib.sha256(json_text(values.get("data")).encode()).hexdigest()[:24]
-    return environment.get_template(template).render(nonce=nonce, **values)
+    return environment
 
 
 def static(name: str) -> Markup:

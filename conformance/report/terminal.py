@@ -8,13 +8,14 @@ from itertools import groupby
 from typing import Any
 
 from rich import box
-from rich.console import Console, ConsoleOptions, RenderResult
+from rich.console import ConsoleOptions, RenderableType
 from rich.table import Table
 from rich.text import Text
 
 from conformance.report import clean
 from conformance.report.address import Address, address
 from conformance.report.look import LETTERS, Look, look, rank, stage_rank
+from conformance.report.shown import Shown
 from conformance.report.totals import Total
 
 Cells = Mapping[str, Mapping[str, Any]]
@@ -39,11 +40,11 @@ def doctor_table(reasons: Mapping[str, Mapping[str, Mapping[Any, str]]], version
 
 
 @dataclass(frozen=True)
-class Matrix:
+class Matrix(Shown):
     cells: Cells
     rows: int = 60
 
-    def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
+    def parts(self, options: ConsoleOptions) -> Iterator[RenderableType]:
         found = _placed(self.cells)
         if not found:
             yield Text("no cells", style="dim")
@@ -94,11 +95,11 @@ class Grid:
         letters = self.gap.join(_letter(stage) for stage in self.stages)
         for column in columns:
             width = self.column_width(column)
-            head = "\n".join([*(_plain(clean.shorten(part, width), self.plain) for part in column), letters])
+            head = "\n".join([*(clean.shorten(part, width) for part in column), letters])
             table.add_column(Text(head), no_wrap=True, overflow="crop", width=width)
         width = self.name_width(names)
         for name in names:
-            shown = _plain(clean.shorten(name, width), self.plain)
+            shown = clean.shorten(name, width)
             table.add_row(Text(shown), *(self.signs(column, name) for column in columns))
         return table
 
@@ -110,29 +111,29 @@ class Grid:
 
 
 @dataclass(frozen=True)
-class Findings:
+class Findings(Shown):
     cells: Cells
     limit: int = 20
 
-    def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
+    def parts(self, options: ConsoleOptions) -> Iterator[RenderableType]:
         bad = [(cell, line) for cell, line in self.cells.items() if look(_verdict(line)).unexpected]
         bad.sort(key=lambda pair: (rank(_verdict(pair[1])), pair[0]))
         for cell, line in bad[: self.limit]:
             seen = look(_verdict(line))
-            head = Text.assemble((f"{_sign(seen, options.ascii_only)} {seen.word} ", seen.style), (_plain(clean.name(cell), options.ascii_only), "bold"))
+            head = Text.assemble((f"{_sign(seen, options.ascii_only)} {seen.word} ", seen.style), (clean.name(cell), "bold"))
             yield head
             for detail in _details(line):
-                yield Text("    " + _plain(detail, options.ascii_only), overflow="fold")
+                yield Text("    " + detail, overflow="fold")
         if len(bad) > self.limit:
             yield Text(f"and {len(bad) - self.limit} more: `conformance matrix RECORD -o matrix.html` shows them all", style="dim")
 
 
 @dataclass(frozen=True)
-class Doctor:
+class Doctor(Shown):
     reasons: Mapping[str, Mapping[str, Mapping[Any, str]]]
     versions: Mapping[str, Mapping[str, str]]
 
-    def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
+    def parts(self, options: ConsoleOptions) -> Iterator[RenderableType]:
         plain = options.ascii_only
         stages = list(LETTERS)
         table = _table(plain)
@@ -165,7 +166,7 @@ class Doctor:
             yield Text("")
         sign = _sign(look("unavailable"), plain)
         for reason, where in places.items():
-            yield Text.assemble((f"{sign} {_where(where)}", "bold"), f": {_plain(reason, plain)}")
+            yield Text.assemble((f"{sign} {_where(where)}", "bold"), f": {reason}")
 
 
 def _where(places: Sequence[tuple[str, str, str]]) -> str:
@@ -238,10 +239,6 @@ def _strip(looks: Iterable[Look | None], plain: bool, gap: str = " ") -> Text:
 
 def _sign(seen: Look, plain: bool) -> str:
     return seen.ascii if plain else seen.sign
-
-
-def _plain(text: str, plain: bool) -> str:
-    return text.encode("ascii", "replace").decode() if plain else text
 
 
 def _letter(stage: str) -> str:

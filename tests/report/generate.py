@@ -1,6 +1,6 @@
 """Writes synthetic records: as many cells as asked for, the same for the same seed, with texts that look like a compiler's.
 
-    python tests/report/generate.py run.jsonl --cells 100000 --torch 2.15.0 --moved 0.02
+python tests/report/generate.py run.jsonl --cells 100000 --torch 2.15.0 --moved 0.02
 """
 
 from __future__ import annotations
@@ -26,7 +26,21 @@ COLUMNS = (
     ("torch_tensorrt", "sm_90"),
     ("torch_tensorrt", "sm_100"),
 )
-FAMILIES = ("attention", "dynamic", "indexing", "kv_cache", "matmul", "mlp", "moe", "mutation", "norm", "pointwise", "quant", "reduction", "views")
+FAMILIES = (
+    "attention",
+    "dynamic",
+    "indexing",
+    "kv_cache",
+    "matmul",
+    "mlp",
+    "moe",
+    "mutation",
+    "norm",
+    "pointwise",
+    "quant",
+    "reduction",
+    "views",
+)
 NOUNS = ("add_rmsnorm", "swiglu", "sdpa_causal", "rope", "softmax", "layernorm", "gather", "bias_gelu", "scatter", "cumsum", "topk", "conv")
 KINDS = {
     "capture": ("graph_break", "CAP001", "2 graph breaks, contract allows 0"),
@@ -103,12 +117,31 @@ def verdicts(backend: str, dice: random.Random) -> list[str]:
         if backend == "eager":
             found.append("pass" if stage == "runtime" else "unsupported" if stage == "capture" else "blocked")
             continue
-        weights = {"pass": 92, "fail": 1.6, "fallback": 0.8, "xfail": 1, "unsupported": 0.6, "unavailable": 3, "error": 0.2, "timeout": 0.1, "xpass": 0.1}
+        weights = {
+            "pass": 92,
+            "fail": 1.6,
+            "fallback": 0.8,
+            "xfail": 1,
+            "unsupported": 0.6,
+            "unavailable": 3,
+            "error": 0.2,
+            "timeout": 0.1,
+            "xpass": 0.1,
+        }
         found.append(dice.choices(list(weights), list(weights.values()))[0])
     return found
 
 
-def generate(path: Path, cells: int, *, seed: int = 0, torch: str = "2.14.1", moved: float = 0.0, variety: int = 40, started: str = "2026-11-15T00:00:00") -> Path:
+def generate(
+    path: Path,
+    cells: int,
+    *,
+    seed: int = 0,
+    torch: str = "2.14.1",
+    moved: float = 0.0,
+    variety: int = 40,
+    started: str = "2026-11-15T00:00:00",
+) -> Path:
     """`moved`: the part of the compiles that differ from what the seed alone would give."""
     per = len(COLUMNS) * len(STAGES)
     rows = names(-(-cells // per))
@@ -163,7 +196,10 @@ def _texts(folder: Path, variety: int) -> list[dict[str, str]]:
     from conformance import record
 
     keep = [("graph", GRAPH), ("graph before", GRAPH), ("graph after", FUSED), ("code", CODE)]
-    return [{name: record.keep_text(folder, text.replace("{n:02d}", f"{n:02d}").replace("{n}", str(n))) for name, text in keep} for n in range(variety)]
+    return [
+        {name: record.keep_text(folder, text.replace("{n:02d}", f"{n:02d}").replace("{n}", str(n))) for name, text in keep}
+        for n in range(variety)
+    ]
 
 
 if __name__ == "__main__":

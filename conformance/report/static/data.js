@@ -54,7 +54,8 @@ const REFERENCE = "eager";  // not a compiler: that it passes says nothing about
 const columnLabel = c => [D.columns[c][0], D.columns[c][1], D.columns[c][2]].filter(Boolean).join(" ");
 const cellName = i => [D.stages[D.stage[i]], D.columns[D.column[i]][0], D.columns[D.column[i]][1], D.rows[D.row[i]]].join("/");
 const reasonOf = i => D.strings[D.reason[i]];
-const count = n => n.toLocaleString("en-US");
+const numbers = new Intl.NumberFormat("en-US");
+const count = n => numbers.format(n);
 
 // ------------------------------------------------------------------------------------------- evidence
 // A page opened from a file may not fetch its neighbours, but may run them: each is one call of this function.

@@ -14,24 +14,20 @@ function select() {
 
   const chosen = new Uint8Array(D.n);  // 0: not looked at, 1: looked at, 2: looked at and chosen
   const rowChosen = new Uint8Array(D.rows.length);
-  const counts = new Array(D.verdicts.length).fill(0);
-  const byColumn = D.columns.map(() => [0, 0]), byFamily = D.familyNames.map(() => [0, 0]);
-  const byStageColumn = new Map();
+  const kindsOfVerdict = D.verdicts.length, wide = D.columns.length;
+  const tallies = new Uint32Array(D.stages.length * wide * kindsOfVerdict);
+  const familyPass = new Uint32Array(D.familyNames.length), familyAll = new Uint32Array(D.familyNames.length);
   for (let i = 0; i < D.n; i++) {
     const row = D.row[i], column = D.column[i], stage = D.stage[i], verdict = D.verdict[i];
     if (!columns[column] || !stages[stage] || !families[D.family[row]]) continue;
     chosen[i] = 1;
-    if (text && !text.row[row] && !text.cell(i)) continue;
+    if (text && !text.row[row] && !text.cell[i]) continue;
     if (alone && !alone[i]) continue;
     if (kinds && !(D.findings.get(i) ?? []).some(one => kinds.has(one[0]))) continue;
-    counts[verdict]++;
-    const pass = verdict === PASS ? 1 : 0;
-    byColumn[column][0] += pass; byColumn[column][1]++;
-    byFamily[D.family[row]][0] += pass; byFamily[D.family[row]][1]++;
-    const key = stage * D.columns.length + column;
-    let tally = byStageColumn.get(key);
-    if (!tally) byStageColumn.set(key, tally = new Uint32Array(D.verdicts.length));
-    tally[verdict]++;
+    tallies[(stage * wide + column) * kindsOfVerdict + verdict]++;
+    const family = D.family[row];
+    familyAll[family]++;
+    if (verdict === PASS) familyPass[family]++;
     if (!verdicts[verdict]) continue;
     chosen[i] = 2;
     rowChosen[row] = 1;
@@ -43,9 +39,17 @@ function select() {
     if (D.family[row] !== last) lines.push(-1 - (last = D.family[row]));
     lines.push(row);
   }
+  const counts = new Array(kindsOfVerdict).fill(0), byColumn = D.columns.map(() => [0, 0]);
+  tallies.forEach((number, k) => {
+    const verdict = k % kindsOfVerdict, column = Math.floor(k / kindsOfVerdict) % wide;
+    counts[verdict] += number;
+    byColumn[column][1] += number;
+    if (verdict === PASS) byColumn[column][0] += number;
+  });
+  const tally = (stage, column) => tallies.subarray((stage * wide + column) * kindsOfVerdict, (stage * wide + column + 1) * kindsOfVerdict);
   shown = {
-    columns: columns.flatMap((on, k) => on ? [k] : []), stages: stages.flatMap((on, k) => on ? [k] : []),
-    chosen, lines, counts, byColumn, byFamily, byStageColumn, total: counts.reduce((a, b) => a + b, 0),
+    tally, columns: columns.flatMap((on, k) => on ? [k] : []), stages: stages.flatMap((on, k) => on ? [k] : []),
+    chosen, lines, counts, byColumn, byFamily: k => [familyPass[k], familyAll[k]], total: counts.reduce((a, b) => a + b, 0),
   };
 }
 
@@ -55,7 +59,8 @@ function textMask() {
   D.lower ??= {rows: D.rows.map(name => name.toLowerCase()), strings: D.strings.map(text => text.toLowerCase())};
   const row = Uint8Array.from(D.lower.rows, name => name.includes(q) ? 1 : 0);
   const string = Uint8Array.from(D.lower.strings, text => text.includes(q) ? 1 : 0);
-  const cell = i => string[D.reason[i]] || (D.findings.get(i) ?? []).some(one => one.some(part => string[part]));
+  const cell = Uint8Array.from(D.reason, reason => string[reason]);
+  for (const [i, list] of D.findings) if (list.some(one => one.some(part => string[part]))) cell[i] = 1;
   return {row, cell};
 }
 

@@ -5,7 +5,7 @@ const NODE_H = 34, NODE_GAP = 16, LAYER_GAP = 30;
 function parseGraph(text) {
   const nodes = new Map();
   const add = (name, op, args, kind) => {
-    const uses = [...new Set((args.match(/[A-Za-z_]\w*/g) ?? []).filter(word => nodes.has(word) && word !== name))];
+    const uses = [...new Set((args.match(/(?<![.\w])[A-Za-z_]\w*/g) ?? []).filter(word => nodes.has(word) && word !== name))];
     nodes.set(name, {name, op, uses, kind});
   };
   for (const line of text.slice(0, 400_000).split("\n")) {

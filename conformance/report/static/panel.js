@@ -164,9 +164,9 @@ function code(name, {text, cut}) {
 const quote = word => /^[\w@%+=:,./-]+$/.test(word) ? word : "'" + word.replaceAll("'", "'\\''") + "'";
 
 function commands(i) {
-  const [backend, target] = D.columns[D.column[i]], name = cellName(i), short = D.rows[D.row[i]].split(".").at(-1);
+  const [backend, target] = D.columns[D.column[i]], name = cellName(i);
   const lines = [`conformance show ${quote(name)}`, `conformance triage ${quote(name)}`,
-    `pytest -m ${quote(`stage_${D.stages[D.stage[i]]} and ${backend}`)} --target ${quote(target)} -k ${quote(short)}`];
+    `pytest -m ${quote(`stage_${D.stages[D.stage[i]]}`)} --backend ${quote(backend)} --target ${quote(target)} --micrograph ${quote(D.rows[D.row[i]])}`];
   return [h("h3", {}, "See it yourself"), ...lines.map(line => h("div", {class: "cmd"}, h("code", {}, line), copyButton(line)))];
 }
 

@@ -30,8 +30,8 @@ function heatView() {
 }
 
 function heatCell(column, stage, x, y, w, height) {
-  const tally = shown.byStageColumn.get(stage * D.columns.length + column);
-  if (!tally) return s("rect", {x, y, width: w, height, rx: 6, fill: "var(--wash)", opacity: .5});
+  const tally = shown.tally(stage, column);
+  if (!tally.some(Boolean)) return s("rect", {x, y, width: w, height, rx: 6, fill: "var(--wash)", opacity: .5});
   const all = tally.reduce((a, b) => a + b, 0), pass = tally[PASS];
   const bad = D.verdicts.reduce((sum, v, k) => sum + (v[3] ? tally[k] : 0), 0), judged = D.verdicts.reduce((sum, _, k) => sum + (NOT_JUDGED.has(k) ? 0 : tally[k]), 0);
   const say = D.verdicts.flatMap(([word], k) => tally[k] ? [`${count(tally[k])} ${word}`] : []).join(", ");
@@ -39,7 +39,7 @@ function heatCell(column, stage, x, y, w, height) {
   const go = () => change({view: "matrix", stage: new Set([D.stages[stage]]), backend: new Set([backend]), target: new Set([target]), version: version ? new Set([version]) : new Set()});
   const fail = judged ? (judged - pass) / judged : 0;
   // Red on neutral, not red on green: a mixture of the two is mud.
-  const red = Math.round(12 + 88 * Math.sqrt(fail));
+  const red = Math.round(7 + 93 * fail ** .75);
   const base = !judged ? "var(--wash)" : fail ? `color-mix(in oklab, var(--fail) ${red}%, var(--card))` : "var(--pass)";
   const ink = !judged ? "var(--soft)" : !fail ? "var(--pass-ink)" : red > 60 ? "var(--fail-ink)" : "var(--ink)";
   const group = s("g", {class: "hot", role: "button", tabindex: 0, "aria-label": `${D.stages[stage]}, ${columnLabel(column)}: ${count(pass)} of ${count(all)} pass; ${say}`,

@@ -1,0 +1,106 @@
+"""What the reports cost: 5,000 cells under 3 MB; 100,000 cells in seconds."""
+
+from __future__ import annotations
+
+import statistics
+import subprocess
+import sys
+import time
+from pathlib import Path
+from typing import Any
+
+import pytest
+from generate import generate
+
+from conformance.report.load import load
+from conformance.report.matrix import combine
+from conformance.report.page import write_page
+from conftest import Tab, Write, cell
+
+
+def test_five_thousand_cells_are_under_three_megabytes(tmp_path: Path) -> None:
+    path = tmp_path / "matrix.html"
+    write_page(combine(load([generate(tmp_path / "run.jsonl", 5_000)])), path)
+    assert path.stat().st_size < 3_000_000
+
+
+def test_even_when_every_cell_has_long_texts_of_its_own(write: Write, tmp_path: Path) -> None:
+    lines = [
+        cell(
+            f"{stage}/inductor/cpu/f{k % 30}.g{k}",
+            "fail",
+            reason=f"{k} {stage} " + "r" * 2_000,
+            observation={"ops": {f"aten.op_{k}_{n}": n for n in range(60)}},
+            findings=[{"kind": "unfused", "check": "FUS001", "detail": f"{k} {stage} " + "d" * 2_000}],
+        )
+        for k in range(1_000)
+        for stage in ("capture", "postgrad", "fusion", "codegen", "runtime")
+    ]
+    path = tmp_path / "matrix.html"
+    write_page(combine(load([write("run.jsonl", lines)])), path)
+    assert path.stat().st_size < 3_000_000
+
+
+@pytest.fixture(scope="module")
+def large(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("large")
+    generate(folder / "old.jsonl", 100_000)
+    generate(folder / "new.jsonl", 100_000, torch="2.15.0", moved=0.02)
+    start = time.perf_counter()
+    write_page(combine(load([folder / "old.jsonl"])), folder / "matrix.html")
+    took = time.perf_counter() - start
+    assert took < 20, f"the page took {took:.1f} s"
+    return folder
+
+
+FILTERS = """() => {
+  const took = [], q = document.getElementById('q');
+  const timed = act => {
+    const start = performance.now();
+    act();
+    document.querySelector('.c')?.getBoundingClientRect();  // the answer is laid out, not only written
+    took.push(performance.now() - start);
+  };
+  for (const text of ['rms', 'allows 1', 'swiglu_3', '']) timed(() => { q.value = text; q.dispatchEvent(new Event('input')); });
+  for (const verdict of ['fail', 'pass', 'fail', 'pass']) timed(() => document.querySelector(`[data-verdict=${verdict}]`).click());
+  for (const value of ['inductor', '']) timed(() => document.querySelector(`#menu-only input[value="${value}"]`).click());
+  for (const menu of ['stage', 'backend', 'target', 'family', 'kind']) timed(() => document.querySelector(`#menu-${menu} input`).click());
+  return took;
+}"""
+
+
+def test_a_filter_answers_within_200_ms(large: Path, tab: Tab) -> None:
+    page: Any = tab.open(large / "matrix.html")
+    assert "of 100,000 cells pass" in page.text_content("#totals")
+    took = page.evaluate(FILTERS)
+    assert statistics.median(took) < 200, took
+
+
+def test_only_what_is_in_sight_is_in_the_document(large: Path, tab: Tab) -> None:
+    page: Any = tab.open(large / "matrix.html")
+    assert page.locator(".c").count() < 4_000
+    page.evaluate("document.getElementById('grid').scrollTop = 1e9")
+    page.wait_for_function("() => [...document.querySelectorAll('.row .name')].some(one => one.title.startsWith('views.'))")
+    assert page.locator(".c").count() < 4_000
+
+
+MEASURED = """
+import resource, time
+from conformance.report.commands import diff
+start = time.perf_counter()
+diff.main(standalone_mode=False)
+print(time.perf_counter() - start, resource.getrusage(resource.RUSAGE_SELF).ru_maxrss)
+"""
+
+
+def test_diff_is_quick_and_small(large: Path) -> None:
+    """In a process of its own, so that its memory is its own."""
+    done = subprocess.run(
+        [sys.executable, "-c", MEASURED, large / "old.jsonl", large / "new.jsonl", "-o", large / "diff.html"],
+        check=True,
+        capture_output=True,
+        text=True,
+    )
+    seconds, kib = map(float, done.stdout.split("\n")[-2].split())
+    assert seconds < 5, f"diff took {seconds:.1f} s"
+    assert kib * 1024 < 1 << 30
