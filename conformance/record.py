@@ -58,8 +58,10 @@ def read(path: Path | str) -> Run:
         elif not isinstance(value, dict) or not isinstance(value.get("cell"), str):
             run.problems.append(f"{path.name} line {number} is half-written or not a cell: left out")
         else:
-            if value.get("verdict") not in VERDICTS:
+            if str(value.get("verdict")) not in VERDICTS:
                 run.problems.append(f"{path.name} line {number}: unknown verdict {str(value.get('verdict'))[:40]!r}, from a newer suite?")
+            if value["cell"] in run.cells:
+                run.problems.append(f"{path.name} line {number} repeats the cell {value['cell'][:80]}: the later line counts")
             run.cells[value["cell"]] = value
     return run
 
@@ -73,7 +75,7 @@ def _lines(raw: bytes) -> Iterator[str]:
 def _parse(line: str) -> Any:
     try:
         return json.loads(line)
-    except ValueError:
+    except (ValueError, RecursionError):
         return None
 
 
