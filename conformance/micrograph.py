@@ -223,7 +223,7 @@ class Micrograph(nn.Module):
             elif spec.shares is not None:
                 made.append(_view_of(made[spec.shares], spec, sizes))
             else:
-                made.append(make_tensor(spec, sizes, generator).to(device))
+                made.append(make_tensor(spec, sizes, generator, device))
         for index, spec in enumerate(cls.inputs):
             if isinstance(spec, Tensor) and spec.grad:
                 made[index].requires_grad_(True)
@@ -253,9 +253,10 @@ def weight(*sizes: int, dtype: torch.dtype = torch.float32) -> nn.Parameter:
 # --------------------------------------------------------------------------------------- making tensors
 
 
-def make_tensor(spec: Tensor, dims: Mapping[str, int], generator: torch.Generator) -> torch.Tensor:
+def make_tensor(spec: Tensor, dims: Mapping[str, int], generator: torch.Generator, device: str = "cpu") -> torch.Tensor:
+    """Values are drawn on the CPU, so that they are the same everywhere; strides are made where the tensor lives."""
     sizes = spec.sizes(dims)
-    return lay_out(_fill(spec, _base_sizes(sizes, spec.layout), dims, generator), sizes, spec.layout)
+    return lay_out(_fill(spec, _base_sizes(sizes, spec.layout), dims, generator).to(device), sizes, spec.layout)
 
 
 def _base_sizes(sizes: tuple[int, ...], layout: str) -> tuple[int, ...]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import tempfile
 from collections.abc import Iterator
 from fnmatch import fnmatchcase
@@ -104,10 +105,10 @@ class Suite:
     def _backends(self) -> list[str]:
         asked = self.config.option.backend or []
         expression = self.config.option.markexpr or ""
-        asked += [name for name in backends.names() if name in expression and name not in asked]
+        asked += [name for name in backends.names() if name in re.findall(r"\w+", expression) and name not in asked]
         for name in asked:
             backends.get(name)
-        return asked or [name for name in backends.names() if name != "eager" and backends.get(name).versions()]
+        return asked or backends.usual()
 
     def _journal_folder(self) -> Path:
         if self.record:

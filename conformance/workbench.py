@@ -244,11 +244,31 @@ class Examination:
                 return
             if compiled.compiles() > before:
                 self._recompiled("the third call, like the first", compiled.compiles() - before)
-            seen.facts["overwritten"] = [
-                f"the first call's {d}" for d in oracle.survived(first) if not first.shares[int(d.where.split()[1])].startswith("state")
-            ]
+            if compiled.survives:
+                seen.facts["overwritten"] = [
+                    f"the first call's {d}" for d in oracle.survived(first) if not first.shares[int(d.where.split()[1])].startswith("state")
+                ]
+            if self._replays(compiled) or self._ways(compiled, ref):
+                return
             self._sizes(compiled)
+            seen.facts |= compiled.afterwards()
         seen.seconds += time.perf_counter() - start
+
+    def _replays(self, compiled: Compiled) -> bool:
+        """Many more calls, each with values of its own, where what runs is a recording."""
+        for seed in range(2, 2 + compiled.replays):
+            if self._differs(compiled, seed, self.call(compiled, seed), self.reference(seed), f"replay {seed}", kind=Kind.REPLAY_MISMATCH):
+                return True
+        return False
+
+    def _ways(self, compiled: Compiled, ref: oracle.Reference) -> bool:
+        """The same call in other surroundings: on another stream, with memory handed out before."""
+        for way, context in compiled.ways().items():
+            with context():
+                outcome = self.call(compiled, 0)
+            if self._differs(compiled, 0, outcome, ref, way):
+                return True
+        return False
 
     def _sizes(self, compiled: Compiled) -> None:
         """Every size that a dynamic dim may take, by the same program."""
@@ -268,7 +288,7 @@ class Examination:
         capture.facts.setdefault("recompiled_at", {})[when] = count
 
     def _differs(
-        self, compiled: Compiled, seed: int, outcome: oracle.Outcome, ref: oracle.Reference, when: str, **sizes: int
+        self, compiled: Compiled, seed: int, outcome: oracle.Outcome, ref: oracle.Reference, when: str, kind: Kind | None = None, **sizes: int
     ) -> bool:
         """Does the outcome differ from eager? Then name the stage: the first whose program differs too."""
         differences = oracle.compare(outcome, ref)
@@ -276,7 +296,7 @@ class Examination:
             return False
         stage, found = self._ladder(compiled, seed, ref, **sizes)
         seen = self.found.observations.setdefault(stage, Observation())
-        seen.findings += [Finding(d.kind, LADDER, f"{when}: {d}") for d in (found or differences)[:3]]
+        seen.findings += [Finding((not found and kind) or d.kind, LADDER, f"{when}: {d}") for d in (found or differences)[:3]]
         return True
 
     def _climb(self, compiled: Compiled, seed: int, ref: oracle.Reference) -> None:

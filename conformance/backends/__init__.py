@@ -9,12 +9,15 @@ from importlib.metadata import entry_points
 from conformance.backends.base import Backend, CannotRun, Case, Compiled, nowhere
 from conformance.errors import UsageError, first_line, unknown
 
-__all__ = ["Backend", "CannotRun", "Case", "Compiled", "get", "names", "nowhere"]
+__all__ = ["Backend", "CannotRun", "Case", "Compiled", "get", "names", "nowhere", "usual"]
 
 GROUP = "conformance.backends"
 OWN = {
     "eager": "conformance.backends.eager:EagerBackend",
     "inductor": "conformance.backends.inductor:InductorBackend",
+    "inductor_cudagraphs": "conformance.backends.inductor.variants:CudagraphsBackend",
+    "inductor_autograd": "conformance.backends.inductor.variants:CompiledAutogradBackend",
+    "inductor_aot": "conformance.backends.inductor.variants:AheadOfTimeBackend",
     "torch_tensorrt": "conformance.backends.torch_tensorrt:TorchTensorRTBackend",
     "autodeploy": "conformance.backends.autodeploy:AutoDeployBackend",
 }
@@ -25,8 +28,16 @@ def _sources() -> dict[str, str]:
     return {**OWN, **{entry.name: entry.value for entry in entry_points(group=GROUP)}}
 
 
+VARIANTS = {"eager", "inductor_cudagraphs", "inductor_autograd", "inductor_aot"}
+
+
 def names() -> list[str]:
     return list(_sources())
+
+
+def usual() -> list[str]:
+    """The backends of a run that names none: the compilers that are installed, without the reference and the variants."""
+    return [name for name in names() if name not in VARIANTS and get(name).versions()]
 
 
 @cache

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping
+from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -45,6 +46,8 @@ class Compiled(ABC):
     what disturbs it most: `recapture` and the `cache` stage. It closes it at the end."""
 
     module: Any = None  # whose parameters and buffers a call may change (None: it has none of its own)
+    survives: bool = True  # outputs outlive the next call; False where the backend documents that they do not
+    replays: int = 0  # further calls with values of their own, where what runs is a recording
 
     @abstractmethod
     def __call__(self, *inputs: Any) -> Any: ...
@@ -70,6 +73,14 @@ class Compiled(ABC):
     def unfused(self) -> Callable[..., Any] | None:
         """The program made without fusing: where it is right and the fused one wrong, fusion is at fault."""
         return None
+
+    def ways(self) -> Mapping[str, Callable[[], AbstractContextManager[Any]]]:
+        """Other surroundings in which a call must give the same: {"on a side stream": …}."""
+        return {}
+
+    def afterwards(self) -> dict[str, Any]:
+        """More facts of the runtime stage, once all calls were made."""
+        return {}
 
     def compiles(self) -> int:
         """How many times it has compiled until now: a call that compiles again is a recompile."""

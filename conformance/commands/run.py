@@ -110,8 +110,7 @@ def selection(
     for name in stage:
         if name not in {s.value for s in STAGES}:
             raise unknown("stage", name, [s.value for s in STAGES])
-    names = [name for name in backend] or [n for n in backends.names() if n != "eager" and backends.get(n).versions()]
-    found = [backends.get(name) for name in names]
+    found = [backends.get(name) for name in backend or backends.usual()]
     targets = [Target.parse(name) for name in target]
     library = micrograph.load(folder)
     for glob in globs:

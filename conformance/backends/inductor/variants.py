@@ -1,0 +1,231 @@
+"""Other ways through Inductor: recorded CUDA graphs, compiled autograd, ahead of time. Each is a backend of its own."""
+
+from __future__ import annotations
+
+import tempfile
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack, contextmanager
+from pathlib import Path
+from typing import Any
+from unittest.mock import patch
+
+import torch
+
+from conformance.backends.base import Case, Compiled, nowhere
+from conformance.backends.inductor import InductorBackend, InductorCompiled
+from conformance.backends.inductor.hooks import _attribute
+from conformance.micrograph import Tensor
+from conformance.stage import Stage
+from conformance.target import Target
+from conformance.trace import Observation
+from conformance.verdict import Finding, Kind, Verdict
+
+REPLAYS = 20
+MANY = 1000
+SKIP = "torch._inductor.cudagraph_utils:log_cudagraph_skip_and_bump_counter"
+
+
+# ----------------------------------------------------------------------------------------- CUDA graphs
+
+
+class CudagraphsBackend(InductorBackend):
+    """`mode="reduce-overhead"`: what runs from the third call on is a recording."""
+
+    name = "inductor_cudagraphs"
+    default_target = "cuda"
+
+    def targets(self) -> tuple[str, ...]:
+        return ("cuda",)
+
+    def unavailable(self, target: Target) -> dict[Stage, str]:
+        if not torch.cuda.is_available():
+            return nowhere("needs a CUDA device")
+        return {Stage.CACHE: "the same caches as inductor's: observed there"}
+
+    def compile(self, case: Case) -> Compiled:
+        return CudagraphsCompiled(self, case)
+
+    @staticmethod
+    def front_door(module: Any) -> Callable[..., Any]:
+        return torch.compile(module, mode="reduce-overhead")
+
+
+class CudagraphsCompiled(InductorCompiled):
+    survives = False  # documented: the next replay writes into the same memory
+    replays = REPLAYS
+
+    def _open(self) -> None:
+        self.skips: list[str] = []
+        self._stack.enter_context(self._skips_heard())
+        super()._open()
+
+    @contextmanager
+    def _skips_heard(self) -> Iterator[None]:
+        owner, name = _attribute(SKIP)
+        original = getattr(owner, name)
+
+        def heard(message: str, *args: Any, **kwargs: Any) -> Any:
+            self.skips.append(str(message).splitlines()[0][:200])
+            return original(message, *args, **kwargs)
+
+        with ExitStack() as stack:
+            for module in ("torch._inductor.cudagraph_utils", "torch._inductor.compile_fx", "torch._inductor.output_code"):
+                try:
+                    where, _ = _attribute(f"{module}:{name}")
+                except Exception:
+                    continue
+                stack.enter_context(patch.object(where, name, heard))
+            yield
+
+    def __call__(self, *inputs: Any) -> Any:
+        torch.compiler.cudagraph_mark_step_begin()
+        return super().__call__(*inputs)
+
+    def recapture(self) -> dict[str, Any]:
+        return {}  # the front end is inductor's
+
+    def _runtime(self) -> Observation:
+        skipped = self.skips or (torch._dynamo.utils.counters["inductor"]["cudagraph_skips"] and ["no reason given"])
+        if skipped:
+            facts = {"skipped": list(dict.fromkeys(skipped))}
+            return Observation(facts, verdict=Verdict.FALLBACK, reason=f"no CUDA graph was recorded: {facts['skipped'][0]}")
+        return Observation({"calls": "replayed"})
+
+    def afterwards(self) -> dict[str, Any]:
+        """Is it really a recording that runs, and does it hold on to memory?"""
+        facts: dict[str, Any] = {"recordings": self._recordings()}
+        inputs = self.case.inputs(0)
+        wants_grad = any(isinstance(x, torch.Tensor) and x.requires_grad for x in inputs)
+        if wants_grad:
+            return facts
+        with torch.no_grad():
+            for _ in range(3):
+                self(*inputs)
+            torch.cuda.synchronize()
+            before = torch.cuda.memory_allocated()
+            for _ in range(MANY):
+                self(*inputs)
+            torch.cuda.synchronize()
+        facts["grew_by"] = torch.cuda.memory_allocated() - before
+        return facts
+
+    def _recordings(self) -> int:
+        from torch._inductor.cudagraph_trees import get_container
+
+        manager = getattr(get_container(torch.cuda.current_device()), "tree_manager", None)
+        if manager is None:
+            return 0
+        return sum(len(roots) for roots in manager.roots.values())
+
+
+# ----------------------------------------------------------------------------------- compiled autograd
+
+
+class CompiledAutogradBackend(InductorBackend):
+    """The backward pass is captured as a whole, accumulation of gradients included."""
+
+    name = "inductor_autograd"
+
+    def targets(self) -> tuple[str, ...]:
+        return ("cpu", "cuda")
+
+    def unavailable(self, target: Target) -> dict[Stage, str]:
+        reasons = super().unavailable(target)
+        return reasons or {Stage.CACHE: "the same caches as inductor's: observed there"}
+
+    def compile(self, case: Case) -> Compiled:
+        return CompiledAutogradCompiled(self, case)
+
+    @staticmethod
+    @contextmanager
+    def settings(case: Case) -> Iterator[None]:
+        with InductorBackend.settings(case), torch._dynamo.config.patch(compiled_autograd=True):
+            yield
+
+
+class CompiledAutogradCompiled(InductorCompiled):
+    def recapture(self) -> dict[str, Any]:
+        return {}
+
+    def at(self, stage: Stage) -> Callable[..., Any] | None:
+        return None  # forward and backward are captured apart: no earlier form runs the whole
+
+    def _capture(self) -> Observation:
+        if not any(isinstance(spec, Tensor) and spec.grad for spec in self.case.micrograph.inputs):
+            return Observation.says(Verdict.UNSUPPORTED, "no gradient is asked for: compiled autograd has nothing to do")
+        seen = super()._capture()
+        seen.facts["graphs"] -= seen.facts["graphs"] > 1  # one more than in the forward alone: the backward
+        seen.facts["backward_captured"] = self._snapshot["compiles"] > 1
+        if not seen.facts["backward_captured"]:
+            seen.findings.append(Finding(Kind.GRAPH_BREAK, "CAP005", "the backward pass was not captured"))
+        return seen
+
+
+# ---------------------------------------------------------------------------------------- ahead of time
+
+
+class AheadOfTimeBackend(InductorBackend):
+    """AOTInductor: export, compile to a package, load it, run that."""
+
+    name = "inductor_aot"
+
+    def targets(self) -> tuple[str, ...]:
+        return ("cpu", "cuda")
+
+    def unavailable(self, target: Target) -> dict[Stage, str]:
+        reasons = super().unavailable(target)
+        return reasons or {Stage.CACHE: "a package is its own cache: loading it is the runtime stage"}
+
+    def compile(self, case: Case) -> Compiled:
+        return AheadOfTimeCompiled(self, case)
+
+
+class AheadOfTimeCompiled(InductorCompiled):
+    def _open(self) -> None:
+        super()._open()
+        self._why = ""
+        contract = self.case.micrograph.contract
+        inputs = self.case.inputs(0)
+        if any(isinstance(x, torch.Tensor) and x.requires_grad for x in inputs):
+            self._why = "a package computes no gradients"
+        elif contract.capture.graphs != 1:
+            self._why = "torch.export takes no graph breaks"
+        if not self._why:
+            self._build(inputs)
+
+    def _build(self, inputs: tuple[Any, ...]) -> None:
+        with torch.no_grad():
+            try:
+                exported = torch.export.export(self.module, inputs, strict=False)
+            except Exception as error:
+                self._why = f"torch.export: {type(error).__name__}: {str(error).splitlines()[0][:160]}"
+                return
+            folder = self._stack.enter_context(tempfile.TemporaryDirectory(prefix="conformance-aot-"))
+            package = torch._inductor.aoti_compile_and_package(exported, package_path=str(Path(folder) / "model.pt2"))
+            self._fn = torch._inductor.aoti_load_package(package)
+        self.watch.compiles = max(self.watch.compiles, 1)
+        self.module = None  # parameters are in the package
+
+    def __call__(self, *inputs: Any) -> Any:
+        if self._why:
+            raise NotImplementedError(self._why)
+        return self._fn(*inputs)
+
+    def blame(self, error: BaseException) -> Stage:
+        return Stage.CAPTURE if self._why else super().blame(error)
+
+    def at(self, stage: Stage) -> Callable[..., Any] | None:
+        return None
+
+    def unfused(self) -> Callable[..., Any] | None:
+        return None
+
+    def recapture(self) -> dict[str, Any]:
+        return {}
+
+    def _capture(self) -> Observation:
+        if self._why:
+            return Observation.says(Verdict.UNSUPPORTED, self._why)
+        seen = super()._capture()
+        seen.facts["graphs"] = 1
+        return seen

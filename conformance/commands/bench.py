@@ -1,0 +1,137 @@
+"""`conformance bench`: what the suite costs, as ratios measured in one run on one machine."""
+
+from __future__ import annotations
+
+import json
+import os
+import statistics
+import subprocess
+import sys
+import tempfile
+import time
+from pathlib import Path
+
+import click
+from rich.console import Console
+from rich.table import Table
+
+from conformance import micrograph
+from conformance.cell import select
+from conformance.environment import ROOT
+
+
+@click.command("bench")
+@click.option("-m", "--micrograph", "glob", default="[nmp][oau]*.[a-m]*", metavar="GLOB", help="what to measure on")
+@click.option("--part", type=click.Choice(["trace", "suite", "tensorrt", "fuzz"]), multiple=True, help="only these parts")
+@click.option("--json", "as_json", is_flag=True)
+def bench(glob: str, part: tuple[str, ...], as_json: bool) -> int:
+    """Traced ÷ bare compile; the suite ÷ bare compiles; a second run ÷ the first."""
+    names = select(micrograph.load(), glob, "micrograph")
+    rows: list[tuple[str, float, str]] = []
+    console = Console(stderr=True)
+    if not part or "trace" in part:
+        with console.status(f"bare and traced compiles of {len(names)} micrographs"):
+            rows.append(_trace(names))
+    if not part or "suite" in part:
+        with console.status(f"bare compiles, then two runs of the suite on {len(names)} micrographs"):
+            rows += _suite(names)
+    if "tensorrt" in part:
+        rows += _tensorrt(names)
+    if "fuzz" in part:
+        from conformance.fuzz.bench import rows as fuzz_rows
+
+        rows += fuzz_rows()
+    if as_json:
+        click.echo(json.dumps([{"what": what, "value": value, "goal": goal} for what, value, goal in rows], indent=2))
+        return 0
+    table = Table(box=None, header_style="bold")
+    for column in ("measured in this run", "value", "goal"):
+        table.add_column(column)
+    for what, value, goal in rows:
+        table.add_row(what, f"{value:.2f}", goal)
+    Console().print(table)
+    return 0
+
+
+def _trace(names: list[str]) -> tuple[str, float, str]:
+    """Alternately, so that a busy machine is busy for both."""
+    import torch
+
+    from conformance import backends, oracle
+    from conformance.backends.base import Case
+    from conformance.backends.inductor import _cache_in, _warm_up
+    from conformance.stage import STAGES, Stage
+    from conformance.target import CPU
+
+    library = micrograph.load()
+    _warm_up()
+    ratios = []
+    for name in names:
+        case = Case(library[name], CPU)
+        spent = {}
+        for way in ("warm", "bare", "traced", "bare", "traced"):
+            start = time.perf_counter()
+            if way == "traced":
+                compiled = backends.get("inductor").compile(case)
+                oracle.run(compiled, case.inputs(0), compiled.module)
+                for stage in STAGES[: Stage.RUNTIME.order]:
+                    compiled.observe(stage)
+                compiled.close()
+            else:
+                with tempfile.TemporaryDirectory() as folder, _cache_in(Path(folder)):
+                    torch._dynamo.reset()
+                    module = case.module()
+                    oracle.run(torch.compile(module), case.inputs(0), module)
+            spent[way] = min(spent.get(way, 1e9), time.perf_counter() - start)
+        ratios.append(spent["traced"] / spent["bare"])
+    return f"traced compile ÷ bare torch.compile, median of {len(names)}", statistics.median(ratios), "≤ 1.15"
+
+
+BARE = """
+import sys, time, json, torch
+from conformance import micrograph
+import torch._inductor.utils as u
+library = micrograph.load()
+start = time.perf_counter()
+for name in sys.argv[1:]:
+    m = library[name]
+    torch._dynamo.reset()
+    with u.fresh_cache():
+        module, inputs = m.build(), m.example()
+        with torch.set_grad_enabled(any(getattr(i, "grad", False) for i in m.inputs)):
+            try:
+                torch.compile(module)(*inputs)
+            except Exception:
+                pass
+print(time.perf_counter() - start)
+"""
+
+
+def _suite(names: list[str]) -> list[tuple[str, float, str]]:
+    env = {**os.environ, "PYTHONPATH": str(ROOT)}
+    with tempfile.TemporaryDirectory() as home:
+        start = time.perf_counter()
+        subprocess.run([sys.executable, "-c", BARE, *names], env=env, check=True, capture_output=True, cwd=home)
+        bare = time.perf_counter() - start
+        env["CONFORMANCE_HOME"] = home
+        command = [sys.executable, "-m", "conformance.cli", "run", "-b", "inductor", "-t", "cpu", "-n", "2"]
+        command += [part for name in names for part in ("-m", name)]
+        times = []
+        for _ in range(2):
+            start = time.perf_counter()
+            subprocess.run(command, env=env, capture_output=True)
+            times.append(time.perf_counter() - start)
+    return [
+        (f"suite with -n 2 ÷ bare compile-and-run, {len(names)} micrographs, processes included", times[0] / bare, "≤ 0.8"),
+        ("a second run with nothing changed ÷ the first", times[1] / times[0], "≤ 0.1"),
+    ]
+
+
+def _tensorrt(names: list[str]) -> list[tuple[str, float, str]]:
+    code = "import time; s = time.perf_counter(); from conformance import backends; b = backends.get('torch_tensorrt'); "
+    code += "b.unavailable(__import__('conformance.target', fromlist=['Target']).Target('sm_90')); print(time.perf_counter() - s)"
+    out = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, env={**os.environ, "PYTHONPATH": str(ROOT)})
+    return [("import of Torch-TensorRT and its adapter, seconds", float(out.stdout.split()[-1]), "")]
+
+
+COMMANDS = [bench]
