@@ -1,0 +1,83 @@
+"""Inductor itself, watched: one compile, all stages, the same every time."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+import torch
+
+from conformance import backends, micrograph
+from conformance.backends.base import Case
+from conformance.backends.inductor import hooks
+from conformance.expectations import Expectations
+from conformance.stage import STAGES, Stage
+from conformance.target import CPU
+from conformance.verdict import Kind, Verdict
+from conformance.workbench import Workbench
+
+LIBRARY = micrograph.load()
+
+
+def examined(name: str) -> Any:
+    return Workbench(Expectations([], {})).examine(LIBRARY[name], backends.get("inductor"), CPU)
+
+
+def test_one_compile_serves_all_stages(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Real code generation happens once, for seven verdicts; cache probes are hits or stop at the miss."""
+    import torch._inductor.graph as graph
+
+    generated = []
+    original = graph.GraphLowering.codegen
+
+    def counted(self: Any, *args: Any, **kwargs: Any) -> Any:
+        generated.append(self)
+        return original(self, *args, **kwargs)
+
+    monkeypatch.setattr(graph.GraphLowering, "codegen", counted)
+    results = examined("pointwise.chain")
+    assert {stage: result.verdict for stage, result in results.items()} == dict.fromkeys(STAGES, Verdict.PASS), [
+        result.reason for result in results.values()
+    ]
+    assert len(generated) == 1
+
+
+def test_nothing_stays_patched() -> None:
+    before = {path: getattr(*hooks._attribute(path)) for path in hooks.WRAPPERS}
+    compiled = backends.get("inductor").compile(Case(LIBRARY["pointwise.chain"], CPU))
+    compiled.close()
+    assert before == {path: getattr(*hooks._attribute(path)) for path in hooks.WRAPPERS}
+
+
+def test_a_private_name_that_moved_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(hooks.WRAPPERS, "torch._inductor.compile_fx:gone", lambda original, watch: original)
+    monkeypatch.setattr(hooks, "REQUIRED", {"torch._inductor.compile_fx:gone"})
+    with pytest.raises(hooks.Moved, match=r"torch\._inductor\.compile_fx\.gone"), hooks.watching(hooks.Watch()):
+        pass
+
+
+def test_a_wrong_kernel_is_codegen_and_a_wrong_pass_postgrad(monkeypatch: pytest.MonkeyPatch) -> None:
+    from torch._inductor.codegen.cpp import CppOverrides, CppVecOverrides
+
+    for overrides in (CppOverrides, CppVecOverrides):
+        monkeypatch.setattr(overrides, "tanh", staticmethod(lambda x: f"({x})"))
+    results = examined("pointwise.chain")
+    assert results[Stage.CODEGEN].verdict is Verdict.FAIL and results[Stage.CODEGEN].findings[0].kind is Kind.WRONG_RESULT
+    assert results[Stage.RUNTIME].verdict is Verdict.BLOCKED
+    monkeypatch.undo()
+
+    import torch._inductor.compile_fx as compile_fx
+
+    passes = compile_fx._recursive_post_grad_passes
+
+    def spoiled(gm: Any, *args: Any, **kwargs: Any) -> Any:
+        passes(gm, *args, **kwargs)
+        for node in gm.graph.nodes:
+            if node.target is torch.ops.aten.tanh.default:
+                node.target = torch.ops.aten.sin.default
+        gm.recompile()
+
+    monkeypatch.setattr(compile_fx, "_recursive_post_grad_passes", spoiled)
+    results = examined("pointwise.chain")
+    assert results[Stage.POSTGRAD].verdict is Verdict.FAIL
+    assert all(results[stage].verdict is Verdict.PASS for stage in Stage.POSTGRAD.before())

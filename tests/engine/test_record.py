@@ -1,0 +1,79 @@
+"""Nothing recorded is lost, and nothing runs twice."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from conformance import record
+from conformance.errors import UsageError
+
+HEADER = {"schema": "conformance/1", "suite": "abc", "env": {"torch": "2.14.1"}}
+
+
+def line(name: str, verdict: str = "pass") -> dict[str, object]:
+    return {"cell": f"runtime/eager/cpu/{name}", "verdict": verdict, "reason": "", "findings": [], "observation": {}}
+
+
+def test_a_cell_is_on_disk_as_soon_as_it_ended(tmp_path: Path) -> None:
+    writer = record.Writer(tmp_path / "r.jsonl", HEADER)
+    writer.add(line("a.b"))
+    assert list(record.read(tmp_path / "r.jsonl").cells) == ["runtime/eager/cpu/a.b"]
+
+
+def test_a_half_written_line_is_repaired_and_run_again(tmp_path: Path) -> None:
+    path = tmp_path / "r.jsonl"
+    writer = record.Writer(path, HEADER)
+    writer.add(line("a.b"))
+    writer.close()
+    with path.open("a") as file:
+        file.write('{"cell": "runtime/eager/cpu/a.c", "verd')
+    assert len(record.read(path).problems) == 1
+    again = record.Writer(path, HEADER, resume=True)
+    assert again.repaired and list(again.done) == ["runtime/eager/cpu/a.b"]
+    again.add(line("a.b", "fail"))
+    again.add(line("a.c"))
+    again.close()
+    run = record.read(path)
+    assert not run.problems and {k: v["verdict"] for k, v in run.cells.items()} == {
+        "runtime/eager/cpu/a.b": "pass",
+        "runtime/eager/cpu/a.c": "pass",
+    }
+
+
+def test_a_record_of_another_environment_is_not_resumed(tmp_path: Path) -> None:
+    record.Writer(tmp_path / "r.jsonl", HEADER).close()
+    with pytest.raises(UsageError, match="another env"):
+        record.Writer(tmp_path / "r.jsonl", {**HEADER, "env": {"torch": "2.15.0"}}, resume=True)
+
+
+@pytest.mark.parametrize(
+    ("text", "says"),
+    [
+        ("", "is empty"),
+        ("hello\n", "not a conformance record"),
+        ("[1, 2]\n", "not a conformance record"),
+        (json.dumps({"schema": "conformance/9"}) + "\n", "newer suite"),
+        (json.dumps({"schema": "sarif/2"}) + "\n", "schema 'sarif/2'"),
+    ],
+)
+def test_what_is_not_a_record_is_said_in_one_line(tmp_path: Path, text: str, says: str) -> None:
+    (tmp_path / "r.jsonl").write_text(text)
+    with pytest.raises(UsageError, match=says) as error:
+        record.read(tmp_path / "r.jsonl")
+    assert "\n" not in str(error.value)
+
+
+def test_an_unknown_verdict_is_named_and_the_rest_is_shown(tmp_path: Path) -> None:
+    path = tmp_path / "r.jsonl"
+    path.write_text("\n".join(json.dumps(x) for x in (HEADER, line("a.b", "splendid"), line("a.c"))) + "\n")
+    run = record.read(path)
+    assert len(run.cells) == 2 and "splendid" in run.problems[0]
+
+
+def test_texts_lie_beside_the_record_by_digest(tmp_path: Path) -> None:
+    key = record.keep_text(tmp_path / "r.texts", "graph \ud800")
+    assert record.keep_text(tmp_path / "r.texts", "graph \ud800") == key
+    assert record.Run(tmp_path / "r.jsonl").text(key) is not None
