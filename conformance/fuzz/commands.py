@@ -1,0 +1,163 @@
+"""`conformance fuzz` and `conformance pin`."""
+
+from __future__ import annotations
+
+import json
+import os
+import time
+from pathlib import Path
+from typing import Any
+
+import click
+from rich.console import Console
+from rich.live import Live
+from rich.table import Table
+
+from conformance.errors import UsageError, unknown
+
+
+@click.command("fuzz")
+@click.option("-b", "--backend", default="inductor", show_default=True, metavar="B")
+@click.option("-t", "--target", metavar="T", help="cpu, cuda, sm_90 … (default: the backend's own)")
+@click.option("-m", "--micrograph", "globs", multiple=True, metavar="GLOB", help="micrographs, e.g. 'norm.*' (default: all)")
+@click.option("--micrographs", "folder", metavar="DIR", help="your own micrographs")
+@click.option("--minutes", type=click.FloatRange(min=0, min_open=True), help="how long (default: as the profile says)")
+@click.option("--profile", type=click.Choice(["ci", "nightly", "deep"]), default="nightly", show_default=True)
+@click.option("--database", metavar="FOLDER|URL", help="failing examples: a folder, or redis://HOST:PORT")
+@click.option("--graphs/--no-graphs", default=None, help="also fuzz generated graphs (default: when no -m is given)")
+@click.option("--plugin", multiple=True, metavar="MODULE", help="load this module first, here and where findings are confirmed")
+@click.option("--json", "as_json", is_flag=True, help="print a summary as JSON at the end")
+def fuzz(
+    backend: str,
+    target: str | None,
+    globs: tuple[str, ...],
+    folder: str | None,
+    minutes: float | None,
+    profile: str,
+    database: str | None,
+    graphs: bool | None,
+    plugin: tuple[str, ...],
+    as_json: bool,
+) -> int:
+    """Look for the shape, stride, dtype or sequence of calls where a compiler is wrong."""
+    os.environ.setdefault("TORCHINDUCTOR_COMPILE_THREADS", "1")  # one small kernel at a time: a pool of processes costs more
+    from conformance import backends, faults, micrograph
+    from conformance.commands.run import _importable
+    from conformance.fuzz.database import open_database
+    from conformance.fuzz.search import PROFILES
+    from conformance.fuzz.session import Session, chosen
+    from conformance.target import Target
+
+    _importable(plugin)
+    faults.announce(plugin)
+    faults.load_plugins()
+    found = backends.get(backend)
+    where = Target.parse(target or found.default_target)
+    if where.name not in found.targets():
+        raise UsageError(f"{backend} makes code for {', '.join(found.targets())}, not for {where}")
+    reasons = found.unavailable(where)
+    if len(reasons) == 7:
+        raise UsageError(f"{backend} cannot be fuzzed here for {where}: {next(iter(reasons.values()))}")
+    library = micrograph.load(folder or micrograph.HOME)
+    for glob in globs:
+        if not chosen(library, [glob]):
+            raise unknown("micrograph", glob, library)
+    names = chosen(library, globs)
+    session = Session(
+        found,
+        where,
+        {name: library[name] for name in names},
+        PROFILES[profile],
+        open_database(database),
+        minutes or PROFILES[profile].minutes,
+        graphs=not globs if graphs is None else graphs,
+    )
+    _watched(session)
+    return _ended(session, as_json)
+
+
+def _watched(session: Any) -> None:
+    console = Console(stderr=True)
+    last = time.monotonic()
+    told = 0
+    with Live(_progress(session, ""), console=console, auto_refresh=False, transient=True) as live:
+
+        def tell(name: str, what: str) -> None:
+            nonlocal last, told
+            for finding in session.new[told:]:
+                console.print(f"found {finding.id}: {finding}", highlight=False, soft_wrap=True)
+            told = len(session.new)
+            now = time.monotonic()
+            if console.is_terminal and (what or now - last > 0.5):
+                live.update(_progress(session, f"{name} {what}"), refresh=True)
+                last = now
+            elif not console.is_terminal and now - last > 30:
+                last = now
+                console.print(_line(session, name), style="dim", highlight=False, soft_wrap=True)
+
+        session.tell = tell
+        try:
+            session.run()
+        except KeyboardInterrupt:
+            console.print("stopped; run again to go on from here", style="dim")
+
+
+def _line(session: Any, name: str) -> str:
+    from conformance.fuzz.session import summary
+
+    said = summary(session)
+    return (
+        f"{said['seconds']:.0f} s: {said['examples']} examples ({said['examples_per_minute']:.0f}/min), {said['compiles']} compiles, "
+        f"{said['guards']} guards, {said['kernels']} programs, {said['findings']} findings, {name}"
+    )
+
+
+def _progress(session: Any, name: str) -> Table:
+    from conformance.fuzz.session import summary
+
+    said = summary(session)
+    table = Table(show_header=False, box=None, padding=(0, 2, 0, 0))
+    table.add_row("examples", str(said["examples"]), f"{said['examples_per_minute'] / 60:.1f}/s, {said['rejected']} rejected by eager")
+    table.add_row("compiles", str(said["compiles"]), f"{said['examples'] / max(said['compiles'], 1):.1f} examples each")
+    table.add_row("seen", f"{said['guards']} guards", f"{said['kernels']} programs")
+    table.add_row("findings", str(said["findings"]), f"{said['unconfirmed']} not reproduced in a fresh process")
+    left = max(60 * session.minutes - said["seconds"], 0)
+    table.add_row("now", f"{left / 60:.1f} min left", name)
+    return table
+
+
+def _ended(session: Any, as_json: bool) -> int:
+    from conformance.fuzz.repro import write_repro
+    from conformance.fuzz.session import summary
+
+    console = Console(stderr=True)
+    for finding in session.new:
+        file = write_repro(finding)
+        console.print(f"\n[bold]{finding.id}[/bold] {finding}", highlight=False, soft_wrap=True)
+        console.print(f"  repro: python {file}\n  keep:  conformance pin {finding.id}", highlight=False, soft_wrap=True)
+    for finding in session.unconfirmed:
+        console.print(f"not reproduced in a fresh process: {finding}", style="yellow", highlight=False, soft_wrap=True)
+    for problem in [*session.problems, *session.findings.problems]:
+        console.print(problem, style="yellow", highlight=False, soft_wrap=True)
+    console.print(_line(session, f"{len(session.micrographs)} micrographs"), style="dim", highlight=False, soft_wrap=True)
+    if as_json:
+        click.echo(json.dumps(summary(session)))
+    return 1 if session.new else 0
+
+
+@click.command("pin")
+@click.argument("finding")
+@click.option("--list", "listed", is_flag=True, hidden=True)
+@click.option("-o", "--output", type=click.Path(path_type=Path), help="where examples are kept (default: fixtures/examples)")
+def pin(finding: str, listed: bool, output: Path | None) -> int:
+    """Make a finding an example of the deterministic suite, for every backend and stage."""
+    from conformance.fuzz.finding import Findings
+    from conformance.fuzz.pinned import write
+
+    known = Findings()
+    file = write(known[finding], output)
+    click.echo(f"{file}: `conformance run -m 'pinned.*'` runs it from now on")
+    return 0
+
+
+COMMANDS = [fuzz, pin]

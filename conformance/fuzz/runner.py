@@ -1,0 +1,285 @@
+"""Runs drawn calls on a backend and holds them against eager. Where one compiled program can serve many calls, it does."""
+
+from __future__ import annotations
+
+import itertools
+import logging
+from collections import OrderedDict
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+import torch
+
+from conformance import oracle
+from conformance.backends.base import Backend, CannotRun, Case
+from conformance.errors import UsageError
+from conformance.fuzz.example import Call, Example
+from conformance.fuzz.strategies import Form, example_of, trigger
+from conformance.micrograph import Micrograph
+from conformance.stage import Stage
+from conformance.target import Target
+from conformance.trace import digest
+from conformance.verdict import Kind
+
+
+class Rejected(Exception):
+    """Eager does not take these inputs: nothing can be said of a compiler."""
+
+
+@dataclass
+class Tally:
+    """What a session has done."""
+
+    examples: int = 0
+    rejected: int = 0
+    compiles: int = 0
+    guards: set[str] = field(default_factory=set)
+    kernels: set[str] = field(default_factory=set)
+
+
+class Runner:
+    """One micrograph on one backend and target; each example is a compile of its own, watched at every stage."""
+
+    def __init__(self, backend: Backend, target: Target, micrograph: type[Micrograph], tally: Tally, source: str = "") -> None:
+        self.backend, self.target, self.micrograph, self.tally, self.source = backend, target, micrograph, tally, source
+        self.history: list[Call] = []
+
+    def example(self, form: Form, call: Call) -> Example:
+        return example_of(self.micrograph, replace(form, dynamic=False), call, (), self.source)
+
+    def run(self, form: Form, call: Call) -> list[oracle.Difference]:
+        """Where the backend differs from eager; empty when it is right."""
+        case = Case(self.example(form, call).as_micrograph(self.micrograph), self.target)
+        ref = reference(case.module(), case.inputs(), case)
+        self.tally.examples += 1
+        self.tally.compiles += 1
+        self.history = [call]
+        try:
+            compiled = self.backend.compile(case)
+        except UsageError:
+            raise
+        except Exception as error:
+            return [crash(error)]
+        try:
+            return self._judge(compiled, case, ref)
+        finally:
+            compiled.close()
+
+    def _judge(self, compiled: Any, case: Case, ref: oracle.Reference) -> list[oracle.Difference]:
+        outcome = oracle.run(compiled, case.inputs(), compiled.module, calls=case.micrograph.steps)
+        if isinstance(outcome.error, CannotRun):
+            # It was compiled and cannot run here: what it made can still be looked at, and earlier forms of it still run.
+            seen = compiled.observe(Stage.CODEGEN)
+            self.tally.kernels |= {digest(text) for text in seen.texts.values()}
+            return [oracle.Difference(f.kind, "codegen", f.detail) for f in seen.findings]
+        return oracle.compare(outcome, ref)
+
+    def close(self) -> None:
+        """Forget what was compiled."""
+
+
+class Entry:
+    """A program that serves one form."""
+
+    def __init__(self, runner: Served, first: Call, dynamic: tuple[str, ...]) -> None:
+        self.dynamic = dynamic
+        self.case = Case(Example(runner.micrograph.name(), (first,), dynamic, mutates=()).as_micrograph(runner.micrograph), runner.target)
+        self.reference, self.module = self.case.module(), self.case.module()
+        self.fn = runner.front_door(_own_code(self.module))
+        self.history: list[Call] = []
+
+
+class Served(Runner):
+    """For a backend with a front door (`front_door(callable)`), which compiles at the first call and guards the rest."""
+
+    most = 24  # programs kept
+
+    def __init__(self, backend: Any, target: Target, micrograph: type[Micrograph], tally: Tally, source: str = "") -> None:
+        super().__init__(backend, target, micrograph, tally, source)
+        self.entries: OrderedDict[Form, Entry] = OrderedDict()
+        self.dynamic: tuple[str, ...] | None = None
+        self.stack = ExitStack()
+        self.stack.enter_context(settings(backend, Case(micrograph, target)))
+        self.stack.enter_context(counted(tally))
+
+    def front_door(self, fn: Callable[..., Any]) -> Callable[..., Any]:
+        return self.backend.front_door(fn)  # type: ignore[attr-defined, no-any-return]
+
+    def example(self, form: Form, call: Call) -> Example:
+        return example_of(self.micrograph, form, call, self.entry(form).dynamic, self.source)
+
+    def run(self, form: Form, call: Call) -> list[oracle.Difference]:
+        if not form.dynamic:  # compiled for these very sizes
+            entry = Entry(self, call, ())
+            ref = reference(entry.reference, self.inputs(call), entry.case)
+            found = self.call(entry, call, ref)
+        else:
+            ref = None
+            if form not in self.entries:  # a program is worth compiling only for what eager takes
+                case = Case(Example("", (call,), mutates=()).as_micrograph(self.micrograph), self.target)
+                ref = reference(case.module(), self.inputs(call), case)
+            entry = self.entry(form)
+            ref = ref or reference(entry.reference, self.inputs(call), entry.case)
+            found = self.call(entry, call, ref)
+        self.tally.examples += 1
+        self.history = entry.history
+        return found
+
+    def inputs(self, call: Call) -> tuple[Any, ...]:
+        try:
+            return call.inputs(self.micrograph, device="cuda" if self.target.name == "cuda" else "cpu")
+        except UsageError as error:
+            raise Rejected(str(error)) from None
+
+    def call(self, entry: Entry, call: Call, ref: oracle.Reference) -> list[oracle.Difference]:
+        marked = self.backend.marked  # type: ignore[attr-defined]
+        entry.history.append(call)
+        fn = lambda *x: entry.fn(*marked(entry.case, x))
+        outcome = oracle.run(fn, self.inputs(call), entry.module, calls=self.micrograph.steps)
+        return oracle.compare(outcome, ref)
+
+    def entry(self, form: Form) -> Entry:
+        """The program of a form, compiled by the form's own first call."""
+        if form not in self.entries:
+            if len(self.entries) >= self.most:
+                self.entries.popitem(last=False)
+            self.entries[form] = self._compiled(form)
+        return self.entries[form]
+
+    def _compiled(self, form: Form) -> Entry:
+        first = trigger(self.micrograph, form)
+        entry = Entry(self, first, self._markable())
+        try:
+            self.call(entry, first, reference(entry.reference, self.inputs(first), entry.case))
+        except Rejected:
+            entry.history.clear()  # eager does not take it at these sizes: the next call compiles
+        return entry
+
+    def replay(self, history: list[Call], dynamic: tuple[str, ...]) -> int | None:
+        """The first call of a sequence that goes wrong on a program of its own; None when all are right."""
+        entry = Entry(self, history[0], tuple(dim for dim in dynamic if dim in self.micrograph.dims))
+        for index, call in enumerate(history):
+            self.last = self.call(entry, call, reference(entry.reference, self.inputs(call), entry.case))
+            if self.last:
+                return index
+        return None
+
+    last: Sequence[oracle.Difference] = ()  # what went wrong in the last replay
+
+    def _markable(self) -> tuple[str, ...]:
+        """The dims that can be symbolic: a mark on one that the graph fixes is the user's error, not the compiler's."""
+        if self.dynamic is None:
+            dims = tuple(self.micrograph.dims)
+            self.dynamic = dims if self._captures(dims) else tuple(dim for dim in dims if self._captures((dim,)))
+            if len(self.dynamic) > 1 and self.dynamic != dims and not self._captures(self.dynamic):
+                self.dynamic = ()
+        return self.dynamic
+
+    def _captures(self, dims: tuple[str, ...]) -> bool:
+        form = Form(0, tuple((d, 2) for d in self.micrograph.dims), tuple(g for g in _plain_given(self.micrograph)))
+        example = Example("", (trigger(self.micrograph, form),), dims, mutates=())
+        case = Case(example.as_micrograph(self.micrograph), self.target)
+        compiles = self.tally.compiles
+        fn = torch.compile(_own_code(case.module()), backend=lambda gm, _: gm.forward)
+        outcome = oracle.run(lambda *x: fn(*self.backend.marked(case, x)), case.inputs(), None)  # type: ignore[attr-defined]
+        self.tally.compiles = compiles  # nothing was compiled, only captured
+        return not (outcome.error is not None and "onstraint" in type(outcome.error).__name__ + str(outcome.error)[:200])
+
+    def close(self) -> None:
+        self.entries.clear()
+        self.stack.close()
+        torch._dynamo.reset()
+
+
+def _plain_given(micrograph: type[Micrograph]) -> Iterator[Any]:
+    from conformance.fuzz.strategies import plain
+
+    yield from plain(micrograph).given
+
+
+def runner_for(backend: Backend, target: Target, micrograph: type[Micrograph], tally: Tally, source: str = "") -> Runner:
+    serves = hasattr(backend, "front_door") and hasattr(backend, "marked") and not target.headless
+    return (Served if serves else Runner)(backend, target, micrograph, tally, source)
+
+
+# --------------------------------------------------------------------------------------------- helpers
+
+
+def reference(module: Any, inputs: tuple[Any, ...], case: Case) -> oracle.Reference:
+    ref = oracle.reference(module, inputs, random=case.micrograph.contract.runtime.random, calls=case.micrograph.steps)
+    if ref.eager.error is not None:
+        raise Rejected(f"{type(ref.eager.error).__name__}: {ref.eager.error}")
+    return ref
+
+
+def crash(error: BaseException) -> oracle.Difference:
+    text = str(error).strip().splitlines()
+    return oracle.Difference(Kind.CRASH, "compile", f"{type(error).__name__}: {text[0][:300] if text else ''}")
+
+
+_numbers = itertools.count(1)
+
+
+def _own_code(module: Any) -> Callable[..., Any]:
+    """A function with a code object of its own: Dynamo keeps what it compiled by code object, and forms must not mix."""
+
+    def call(*inputs: Any) -> Any:
+        return module(*inputs)
+
+    call.__code__ = call.__code__.replace(co_name=f"call_{next(_numbers)}")
+    return call
+
+
+@contextmanager
+def settings(backend: Any, case: Case) -> Iterator[None]:
+    """A program that stops compiling falls back to eager and is right for no merit of its own: let that be an error."""
+    with ExitStack() as stack:
+        if hasattr(backend, "settings"):
+            stack.enter_context(backend.settings(case))
+        import torch._dynamo
+
+        wanted = {"recompile_limit": 64, "accumulated_recompile_limit": 4096, "fail_on_recompile_limit_hit": True}
+        known = {name: value for name, value in wanted.items() if hasattr(torch._dynamo.config, name)}
+        stack.enter_context(torch._dynamo.config.patch(**known))
+        yield
+
+
+class Coverage(logging.Handler):
+    """Counts, from the structured trace, compiles and the distinct guards and programs that they gave."""
+
+    def __init__(self, tally: Tally) -> None:
+        super().__init__(logging.DEBUG)
+        self.tally = tally
+
+    def emit(self, record: logging.LogRecord) -> None:
+        metadata = getattr(record, "metadata", None) or {}
+        payload = getattr(record, "payload", None)
+        names = {*metadata, (metadata.get("artifact") or {}).get("name", "")}
+        if "dynamo_output_graph" in names:
+            self.tally.compiles += 1
+        elif "inductor_output_code" in names and isinstance(payload, str):
+            self.tally.kernels.add(digest("\n".join(line for line in payload.splitlines() if not line.lstrip().startswith("#"))))
+        elif "dynamo_cpp_guards_str" in names and isinstance(payload, str):
+            self.tally.guards.add(digest(_plain_guards(payload)))
+
+
+def _plain_guards(text: str) -> str:
+    """Without what differs in every process: addresses, and the comments that name lines."""
+    import re
+
+    return "\n".join(re.sub(r"\b\d{6,}\b|0x[0-9a-f]+", "#", line.split("  # ")[0]) for line in text.splitlines())
+
+
+@contextmanager
+def counted(tally: Tally) -> Iterator[None]:
+    log = logging.getLogger("torch.__trace")
+    handler, level = Coverage(tally), log.level
+    log.addHandler(handler)
+    log.setLevel(logging.DEBUG)
+    try:
+        yield
+    finally:
+        log.removeHandler(handler)
+        log.setLevel(level)

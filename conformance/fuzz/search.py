@@ -1,0 +1,244 @@
+"""Search one micrograph for a call on which a backend is wrong, and make that call as small as can be."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Collection, Iterator
+from dataclasses import dataclass, replace
+from typing import Any
+
+from hypothesis import HealthCheck, Phase, given, reject, settings
+from hypothesis import seed as seeded
+from hypothesis import strategies as st
+from hypothesis.database import ExampleDatabase
+from hypothesis.errors import Flaky, Unsatisfiable
+
+from conformance.fuzz.example import Call, Example
+from conformance.fuzz.finding import key_of
+from conformance.fuzz.runner import Rejected, Runner, Served
+from conformance.fuzz.strategies import SIZES, Form, calls, pool
+from conformance.oracle import Difference
+from conformance.verdict import Kind
+
+
+@dataclass(frozen=True)
+class Profile:
+    """How much to spend. `static`: one in so many examples is compiled for its own sizes."""
+
+    name: str
+    forms: int
+    examples: int
+    static: int
+    minutes: float
+    derandomize: bool = False
+
+
+PROFILES = {
+    "ci": Profile("ci", forms=2, examples=25, static=0, minutes=1.0, derandomize=True),
+    "nightly": Profile("nightly", forms=5, examples=120, static=60, minutes=30.0),
+    "deep": Profile("deep", forms=10, examples=400, static=40, minutes=240.0),
+}
+POOLS = 16  # pools of forms for each micrograph: a failing example in the database belongs to one of them
+
+
+class Alarm(Exception):
+    """A call on which the backend differs from eager. One subclass a kind, so that shrinking stays with one fault."""
+
+    def __init__(self, form: Form, call: Call, differences: list[Difference]) -> None:
+        super().__init__(str(differences[0]))
+        self.form, self.call, self.differences = form, call, differences
+
+
+ALARMS: dict[Kind, type[Alarm]] = {kind: type(f"Alarm_{kind}", (Alarm,), {}) for kind in Kind}
+
+
+@dataclass(frozen=True)
+class Suspect:
+    """The smallest case found, not yet confirmed in a fresh process."""
+
+    example: Example
+    differences: tuple[Difference, ...]
+
+    @property
+    def kind(self) -> Kind:
+        return self.differences[0].kind
+
+
+def search(
+    runner: Runner,
+    profile: Profile,
+    number: int,
+    database: ExampleDatabase | None = None,
+    known: Collection[str] = (),
+    out_of_time: Callable[[], bool] = lambda: False,
+    journal: Callable[[Example], None] = lambda example: None,
+) -> Suspect | None:
+    """One round of `profile.examples` draws; a suspect, made small, or None."""
+    found = pool(runner.micrograph, profile.forms, number % POOLS)
+
+    @seeded(0 if profile.derandomize else number)
+    @settings(
+        max_examples=profile.examples,
+        database=database,
+        deadline=None,
+        phases=[Phase.reuse, Phase.generate, Phase.shrink] if database is not None else [Phase.generate, Phase.shrink],
+        suppress_health_check=list(HealthCheck),
+        report_multiple_bugs=False,
+        print_blob=False,
+    )
+    @given(st.data())
+    def one(data: st.DataObject) -> None:
+        if out_of_time():
+            return
+        form = data.draw(st.sampled_from(found), label="form")
+        if profile.static and data.draw(st.integers(1, profile.static), label="static") == profile.static:
+            form = replace(form, dynamic=False)
+        call = data.draw(calls(runner.micrograph, form), label="call")
+        check(runner, form, call, known, journal)
+
+    started = time.monotonic()
+    try:
+        one()
+    except Alarm as alarm:
+        return Shrinker(runner, alarm).smallest()
+    except Flaky as flaky:
+        return _from_history(runner, flaky)
+    except Unsatisfiable:
+        return None
+    finally:
+        runner.seconds = time.monotonic() - started  # type: ignore[attr-defined]
+    return None
+
+
+def check(runner: Runner, form: Form, call: Call, known: Collection[str], journal: Callable[[Example], None]) -> None:
+    journal(Example(runner.micrograph.name(), (call,), source=runner.source))
+    try:
+        differences = runner.run(form, call)
+    except Rejected:
+        runner.tally.rejected += 1
+        reject()
+    if differences and key_of(runner.micrograph.name(), None, differences[0]) not in known:
+        raise ALARMS[differences[0].kind](form, call, differences)
+
+
+# ----------------------------------------------------------------------------------------------- smaller
+
+
+class Shrinker:
+    """Hypothesis has made the call small within the forms of its pool; here the form becomes plain, step by step, and then
+    the call smaller again. Every trial may cost a compile, so that there is a limit."""
+
+    def __init__(self, runner: Runner, alarm: Alarm, seconds: float = 120.0) -> None:
+        self.runner, self.alarm = runner, alarm
+        self.until = time.monotonic() + seconds
+        self.kind = alarm.differences[0].kind
+
+    def smallest(self) -> Suspect:
+        moved = True
+        while moved and time.monotonic() < self.until:
+            moved = any(self._try(form, call) for form, call in self._steps())
+        alarm = self.alarm
+        return Suspect(self._without_trigger(self.runner.example(alarm.form, alarm.call)), tuple(alarm.differences))
+
+    def _steps(self) -> Iterator[tuple[Form, Call]]:
+        form, call = self.alarm.form, self.alarm.call
+        for simpler in form.simpler():
+            dims = {d: s if s < 2 else max(call.dims[d], 2) for d, s in simpler.strata}
+            kept = tuple(replace(g, values=old.values) for g, old in zip(simpler.given, call.given, strict=True))
+            yield simpler, Call(dims, kept, simpler.dtype, call.seed)
+        for dim, size in call.dims.items():
+            for smaller in [s for s in (*SIZES[:6], *range(2, 40)) if 2 <= s < size][:24]:
+                yield form, replace(call, dims={**call.dims, dim: smaller})
+        for index, given_ in enumerate(call.given):
+            if given_.values != "as declared":
+                plain = replace(given_, values="as declared")
+                yield form, replace(call, given=(*call.given[:index], plain, *call.given[index + 1 :]))
+        if call.seed:
+            yield form, replace(call, seed=0)
+
+    def _try(self, form: Form, call: Call) -> bool:
+        if time.monotonic() > self.until:
+            return False
+        try:
+            differences = self.runner.run(form, call)
+        except Rejected:
+            return False
+        if not differences or differences[0].kind is not self.kind:
+            return False
+        self.alarm = ALARMS[self.kind](form, call, differences)
+        return True
+
+    def _without_trigger(self, example: Example) -> Example:
+        """Is the call wrong when it is the first one, compiled for its own sizes?"""
+        form = replace(self.alarm.form, dynamic=False)
+        return self.runner.example(form, self.alarm.call) if self._try(form, self.alarm.call) else example
+
+
+def _from_history(runner: Runner, flaky: Flaky) -> Suspect | None:
+    """It failed and then did not: perhaps it takes the calls before it. Replay them on a program of their own; leave out what
+    is not needed."""
+    alarm = next((e for e in _inner(flaky) if isinstance(e, Alarm)), None)
+    if alarm is None or not isinstance(runner, Served) or not alarm.form.dynamic:
+        return None
+    sequence = list(runner.entries[alarm.form].history) if alarm.form in runner.entries else []
+    dynamic = runner.entries[alarm.form].dynamic if sequence else ()
+    end = runner.replay(sequence, dynamic) if sequence else None
+    if end is None:
+        return None
+    sequence = sequence[: end + 1]
+    index = 0
+    while index < len(sequence):
+        shorter = sequence[:index] + sequence[index + 1 :]
+        if shorter and (end := runner.replay(shorter, dynamic)) is not None:
+            sequence = shorter[: end + 1]
+        else:
+            index += 1
+    sequence = _plainest(runner, sequence, dynamic)
+    example = Example(runner.micrograph.name(), tuple(sequence), dynamic, runner.source)
+    return Suspect(example, tuple(alarm.differences))
+
+
+def _plainest(runner: Served, sequence: list[Call], dynamic: tuple[str, ...]) -> list[Call]:
+    """Each call as small as it can be while the sequence still fails at its end."""
+    for index, call in enumerate(sequence):
+        small = {d: min(s, 2) for d, s in call.dims.items()}
+        plain = tuple(replace(g, values="as declared") for g in call.given)
+        for trial in (Call(small, plain, call.dtype, 0), replace(call, dims=small), replace(call, given=plain, seed=0)):
+            changed = [*sequence[:index], trial, *sequence[index + 1 :]]
+            try:
+                if runner.replay(changed, dynamic) == len(changed) - 1:
+                    sequence = changed
+                    break
+            except Rejected:
+                continue
+    return sequence
+
+
+def _inner(error: BaseException) -> Iterator[BaseException]:
+    yield error
+    for inner in getattr(error, "exceptions", ()) or ():
+        yield from _inner(inner)
+    for inner in (error.__cause__, error.__context__):
+        if inner is not None:
+            yield from _inner(inner)
+
+
+class Keyed(ExampleDatabase):
+    """A database shared by many searches: each finds its own examples under its own name."""
+
+    def __init__(self, database: ExampleDatabase, name: str) -> None:
+        super().__init__()
+        self.database, self.prefix = database, name.encode() + b"/"
+
+    def _key(self, key: bytes) -> bytes:
+        # Not hypothesis' own key, a digest of the test function: the same search on another machine must find it.
+        return self.prefix + key[-8:] if b".secondary" in key or b".pareto" in key else self.prefix
+
+    def save(self, key: bytes, value: bytes) -> None:
+        self.database.save(self._key(key), value)
+
+    def fetch(self, key: bytes) -> Any:
+        yield from self.database.fetch(self._key(key))
+
+    def delete(self, key: bytes, value: bytes) -> None:
+        self.database.delete(self._key(key), value)

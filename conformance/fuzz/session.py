@@ -1,0 +1,210 @@
+"""A fuzzing session: round after round over micrographs and generated graphs, remembering where it was."""
+
+from __future__ import annotations
+
+import json
+import os
+import tempfile
+import time
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from hypothesis.database import ExampleDatabase
+
+from conformance import environment
+from conformance.backends.base import Backend
+from conformance.errors import UsageError, first_line
+from conformance.fuzz import programs
+from conformance.fuzz.example import Example, generated
+from conformance.fuzz.finding import Finding, Findings, confirm, finding_of, key_of
+from conformance.fuzz.home import home
+from conformance.fuzz.runner import Tally, runner_for
+from conformance.fuzz.search import Keyed, Profile, Suspect, search
+from conformance.micrograph import Micrograph
+from conformance.oracle import Difference
+from conformance.target import Target
+from conformance.verdict import Kind
+
+GRAPHS = "generated"  # stands for a graph made up on the spot, among the names of micrographs
+
+
+@dataclass
+class Session:
+    backend: Backend
+    target: Target
+    micrographs: dict[str, type[Micrograph]]
+    profile: Profile
+    database: ExampleDatabase
+    minutes: float
+    graphs: bool = True
+    tally: Tally = field(default_factory=Tally)
+    findings: Findings = field(default_factory=Findings)
+    new: list[Finding] = field(default_factory=list)
+    unconfirmed: list[Finding] = field(default_factory=list)
+    problems: list[str] = field(default_factory=list)
+    tell: Callable[[str, str], None] = lambda name, what: None  # progress: of which micrograph, and what
+
+    def __post_init__(self) -> None:
+        self.started = time.monotonic()
+        self.known = {f.key for f in self.findings.known.values() if (f.backend, f.target) == (self.backend.name, self.target.name)}
+        self.path = home() / f"{self.backend.name}-{self.target.name}.json"
+        self.journal = home() / f"{self.backend.name}-{self.target.name}-{os.getpid()}.current"
+        self.rounds: dict[str, int] = self._resumed()
+
+    # ------------------------------------------------------------------------------------------ resuming
+
+    def _resumed(self) -> dict[str, int]:
+        """How many rounds each micrograph has had, from all sessions before on this version."""
+        try:
+            known = json.loads(self.path.read_text())
+            return {str(k): int(v) for k, v in known["rounds"].items()} if known.get("env") == self._env() else {}
+        except FileNotFoundError:
+            return {}
+        except (OSError, ValueError, KeyError, TypeError, AttributeError):
+            self.problems.append(f"{self.path} is damaged: the session starts from the beginning")
+            return {}
+
+    def _env(self) -> dict[str, str]:
+        return self.backend.versions()
+
+    def _remember(self) -> None:
+        self.path.parent.mkdir(parents=True, exist_ok=True)
+        self.path.write_text(json.dumps({"env": self._env(), "rounds": self.rounds}))
+
+    def _write_down(self, example: Example) -> None:
+        """So that, should the process die now, it is known at what."""
+        self.journal.write_text(json.dumps(example.to_json()))
+
+    def died(self) -> Iterator[Finding]:
+        """What earlier processes died of."""
+        for file in self.journal.parent.glob(f"{self.backend.name}-{self.target.name}-*.current"):
+            pid = int(file.stem.rsplit("-", 1)[1])
+            if pid != os.getpid() and not Path(f"/proc/{pid}").exists():
+                try:
+                    example = Example.from_json(json.loads(file.read_text()), str(file))
+                    yield finding_of(example, Difference(Kind.CRASH, "call", "the process died"), self.backend.name, self.target.name)
+                except (ValueError, UsageError):
+                    self.problems.append(f"{file} is damaged and left out")
+                file.unlink(missing_ok=True)
+
+    # ------------------------------------------------------------------------------------------- running
+
+    def out_of_time(self) -> bool:
+        return time.monotonic() - self.started > 60 * self.minutes
+
+    def run(self) -> None:
+        home().mkdir(parents=True, exist_ok=True)
+        for finding in self.died():
+            self._report(finding)
+        try:
+            with own_cache():
+                while not self.out_of_time():
+                    for name in self._next():
+                        if self.out_of_time():
+                            break
+                        self._round(name)
+                        self._remember()
+                    if self.profile.derandomize:
+                        break  # another time would be the same
+        finally:
+            self.journal.unlink(missing_ok=True)
+
+    def _next(self) -> list[str]:
+        """Those first that have had the fewest rounds; a generated graph after every third."""
+        names = sorted(self.micrographs, key=lambda name: self.rounds.get(name, 0))
+        if not self.graphs:
+            return names
+        mixed = [x for i, name in enumerate(names, 1) for x in ([name, GRAPHS] if i % 3 == 0 else [name])]
+        return mixed if len(names) >= 3 else [*mixed, GRAPHS]
+
+    def _round(self, name: str) -> None:
+        number = self.rounds[name] = self.rounds.get(name, -1) + 1
+        try:
+            source = programs.source(number) if name == GRAPHS else ""
+            micrograph = generated(source) if source else self.micrographs[name]
+            suspect = self._search(micrograph, number, source)
+            if suspect is not None and source:
+                self.tell(micrograph.name(), "making the graph smaller")
+                suspect = programs.smaller(suspect, source, self.backend, self.target)
+        except UsageError as error:
+            self.problems.append(f"{name}: {error}")
+            return
+        except Exception as error:  # the fuzzer's own fault: say so, go on with the next
+            self.problems.append(f"{name}, round {number}: {first_line(error)}")
+            return
+        if suspect is not None:
+            self.tell(name, "confirming in a fresh process")
+            self._report(finding_of(suspect.example, suspect.differences[0], self.backend.name, self.target.name))
+
+    def _search(self, micrograph: type[Micrograph], number: int, source: str) -> Suspect | None:
+        name = micrograph.name()
+        self.tell(name, "")
+        before = self.tally.examples, self.tally.rejected
+        runner = runner_for(self.backend, self.target, micrograph, self.tally, source)
+        database = None if source else Keyed(self.database, f"{self.backend.name}/{self.target}/{name}/{number % 16}")
+
+        def out_of_time() -> bool:
+            self.tell(name, "")
+            return self.out_of_time()
+
+        try:
+            profile = programs.budget(self.profile) if source else self.profile
+            suspect = search(runner, profile, number, database, self.known, out_of_time, self._write_down)
+        finally:
+            runner.close()
+        ran, rejected = self.tally.examples - before[0], self.tally.rejected - before[1]
+        if not ran and rejected and not source:
+            self.problems.append(f"{name}: eager rejects every input that its own specs allow ({rejected} draws)")
+        return suspect
+
+    def _report(self, suspect: Finding) -> None:
+        """Confirmed in a fresh process, it is a finding; else it is kept apart."""
+        self.known.add(suspect.key)
+        confirmed = confirm(suspect)
+        if not confirmed.confirmed:
+            self.unconfirmed.append(confirmed)
+            return
+        self.known.add(key_of(confirmed.example.micrograph, None, Difference(Kind(confirmed.kind), "", confirmed.detail)))
+        self.findings.add(confirmed)
+        self.new.append(confirmed)
+
+
+@contextmanager
+def own_cache() -> Iterator[None]:
+    """Compiled code of a session is kept for the session: the state of the cache at its start is known, and empty."""
+    before = os.environ.get("TORCHINDUCTOR_CACHE_DIR")
+    with tempfile.TemporaryDirectory(prefix="conformance-fuzz-", ignore_cleanup_errors=True) as folder:
+        os.environ["TORCHINDUCTOR_CACHE_DIR"] = folder
+        try:
+            yield
+        finally:
+            os.environ.pop("TORCHINDUCTOR_CACHE_DIR", None)
+            if before is not None:
+                os.environ["TORCHINDUCTOR_CACHE_DIR"] = before
+
+
+def summary(session: Session) -> dict[str, Any]:
+    seconds = time.monotonic() - session.started
+    tally = session.tally
+    return {
+        "examples": tally.examples,
+        "rejected": tally.rejected,
+        "compiles": tally.compiles,
+        "examples_per_minute": round(60 * tally.examples / max(seconds, 1e-9), 1),
+        "guards": len(tally.guards),
+        "kernels": len(tally.kernels),
+        "findings": len(session.new),
+        "unconfirmed": len(session.unconfirmed),
+        "seconds": round(seconds, 1),
+        "torch": environment.versions().get("torch", ""),
+    }
+
+
+def chosen(names: Iterable[str], globs: Iterable[str]) -> list[str]:
+    from fnmatch import fnmatchcase
+
+    globs = list(globs)
+    return [name for name in names if not globs or any(fnmatchcase(name, glob) for glob in globs)]
