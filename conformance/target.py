@@ -23,16 +23,31 @@ class Device:
     shared_memory_per_multiprocessor: int
     l2_cache_size: int
     total_memory: int
+    clock_rate: int  # kHz
+    memory_clock_rate: int  # kHz
+    memory_bus_width: int  # bits
     warp_size: int = 32
     max_threads_per_block: int = 1024
 
 
 MIB = 1 << 20
 DEVICES: dict[str, Device] = {
-    "sm_80": Device("NVIDIA A100-SXM4-80GB", 8, 0, 108, 2048, 65536, 49152, 166912, 167936, 40 * MIB, 81154 * MIB),
-    "sm_90": Device("NVIDIA H200", 9, 0, 132, 2048, 65536, 49152, 232448, 233472, 60 * MIB, 143771 * MIB),
-    "sm_100": Device("NVIDIA B200", 10, 0, 148, 2048, 65536, 49152, 232448, 233472, 126 * MIB, 183359 * MIB),
-    "sm_120": Device("NVIDIA GeForce RTX 5090", 12, 0, 170, 1536, 65536, 49152, 101376, 102400, 96 * MIB, 32607 * MIB),
+    "sm_80": Device(
+        "NVIDIA A100-SXM4-80GB", 8, 0, 108, 2048, 65536, 49152, 166912,
+        167936, 40 * MIB, 81154 * MIB, 1410000, 1593000, 5120,
+    ),
+    "sm_90": Device(
+        "NVIDIA H200", 9, 0, 132, 2048, 65536, 49152, 232448,
+        233472, 60 * MIB, 143771 * MIB, 1980000, 3201000, 6144,
+    ),
+    "sm_100": Device(
+        "NVIDIA B200", 10, 0, 148, 2048, 65536, 49152, 232448,
+        233472, 126 * MIB, 183359 * MIB, 1965000, 3996000, 8192,
+    ),
+    "sm_120": Device(
+        "NVIDIA GeForce RTX 5090", 12, 0, 170, 1536, 65536, 49152, 101376,
+        102400, 96 * MIB, 32607 * MIB, 3090000, 14001000, 512,
+    ),
 }
 
 

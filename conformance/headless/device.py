@@ -18,6 +18,7 @@ from typing import Any
 
 import torch
 
+from conformance.headless.attention import choosing
 from conformance.headless.guard import idle_gpu
 from conformance.headless.host import Host
 from conformance.headless.memory import empty_strided
@@ -72,6 +73,12 @@ def questions(device: Device) -> dict[str, dict[str, Answer]]:
         "set_rng_state": lambda new_state, device=None: state.update(rng=new_state),
         "mem_get_info": lambda device=None: (device_memory(properties), properties.total_memory),
     }
+    accelerator = {
+        "is_available": lambda: True,
+        "device_count": lambda: 1,
+        "current_accelerator": lambda check_available=False: torch.device("cuda"),
+        "current_device_index": lambda: 0,
+    }
     interface = {
         "current_device": cuda["current_device"],
         "set_device": cuda["set_device"],
@@ -85,10 +92,14 @@ def questions(device: Device) -> dict[str, dict[str, Answer]]:
     }
     return {
         "torch.cuda": cuda,
+        "torch.accelerator": accelerator,
         "torch._dynamo.device_interface.CudaInterface": {k: staticmethod(v) for k, v in interface.items()},
         "torch._subclasses.fake_tensor": {"init_gpu_context": lambda device: None},
         "torch._subclasses.fake_tensor.FakeTensorMode": {"avoid_device_init": property(lambda self: True)},
         "torch._inductor.runtime.triton_helpers": {"set_driver_to_gpu": lambda: None},
+        "torch._utils_internal": {"max_clock_rate": lambda: device.clock_rate // 1000},
+        # Whether a padded matmul is faster is measured; where nothing can be, it is not padded.
+        "torch._inductor.fx_passes.pad_mm": {"get_cached_should_pad": lambda key: False},
         "torch._C._dynamo.guards": {"_empty_strided_cuda": empty_strided},
         "torch._C": {"_cuda_getCurrentRawStream": lambda device=0: 0, "_cuda_getDeviceCount": lambda: 1},
     }
@@ -125,6 +136,7 @@ def described(target: Target) -> Iterator[None]:
             for name, answer in answers.items():
                 stack.enter_context(replaced(place, owner, name, answer))
         stack.enter_context(folding_on_host())
+        stack.enter_context(choosing(device))
         stack.enter_context(forgotten())
         stack.enter_context(triton_target(device))
         stack.enter_context(idle_gpu())
@@ -206,7 +218,7 @@ def optional(dotted: str) -> Any:
 
 
 @contextlib.contextmanager
-def triton_target(device: Device) -> Iterator[None]:
+def triton_target(gpu: Device) -> Iterator[None]:
     """Triton's active driver is one that knows its target and nothing else."""
     try:
         from triton.backends.compiler import GPUTarget
@@ -215,7 +227,7 @@ def triton_target(device: Device) -> Iterator[None]:
     except ImportError as error:
         raise Moved(f"triton ({error.name})") from None
 
-    target = GPUTarget("cuda", device.major * 10 + device.minor, device.warp_size)
+    target = GPUTarget("cuda", gpu.major * 10 + gpu.minor, gpu.warp_size)
     body = dict.fromkeys(DriverBase.__abstractmethods__, _absent) | {
         "is_active": classmethod(lambda cls: True),
         "get_current_target": lambda self: target,
@@ -223,9 +235,22 @@ def triton_target(device: Device) -> Iterator[None]:
         "get_device_interface": lambda self: torch.cuda,
         "get_current_device": lambda self: 0,
         "get_current_stream": lambda self, device=0: 0,
+        "utils": SimpleNamespace(get_device_properties=lambda device=0: _triton_properties(gpu)),
     }
     with replaced(driver, "triton.runtime.driver", "_active", type("DescribedDriver", (DriverBase,), body)()):
         yield
+
+
+def _triton_properties(device: Device) -> dict[str, int]:
+    return {
+        "max_shared_mem": device.shared_memory_per_block_optin,
+        "max_num_regs": device.regs_per_multiprocessor,
+        "multiprocessor_count": device.multi_processor_count,
+        "warpSize": device.warp_size,
+        "sm_clock_rate": device.clock_rate,
+        "mem_clock_rate": device.memory_clock_rate,
+        "mem_bus_width": device.memory_bus_width,
+    }
 
 
 def _absent(self: Any, *args: Any, **kwargs: Any) -> Any:

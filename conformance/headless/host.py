@@ -7,13 +7,13 @@ things that compute nothing run as they are. The compiler itself does not see th
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import Any
 
 import torch
 from torch.utils._python_dispatch import TorchDispatchMode
 from torch.utils._pytree import tree_flatten, tree_map_only, tree_unflatten
 
+from conformance.headless.attention import STAND_INS
 from conformance.headless.memory import on_device, on_host
 
 aten = torch.ops.aten
@@ -68,4 +68,3 @@ def is_view(func: Any) -> bool:
 
 
 NOTHING = {aten.detach.default, aten.alias.default, aten.lift_fresh.default}
-STAND_INS: dict[Any, Callable[..., Any]] = {}

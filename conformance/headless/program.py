@@ -33,6 +33,8 @@ def session(target: Target, kernels: dict[str, Kernel] | None = None) -> Iterato
         stack.enter_context(described(target))
         place = find("torch._inductor.async_compile.AsyncCompile")
         stack.enter_context(replaced(place, "torch._inductor.async_compile.AsyncCompile", "triton", triton))
+        # Nothing is compiled in the background: no pool of workers that knows nothing of the described device.
+        stack.enter_context(find("torch._inductor.config").patch(compile_threads=1))
         stack.enter_context(interpreting())
         stack.enter_context(Host())
         yield
