@@ -86,11 +86,36 @@ def writes(gm: fx.GraphModule | None) -> list[str]:
 
 
 def written_inputs(gm: fx.GraphModule | None) -> int:
-    """How many inputs a final `copy_` writes to."""
+    """How many inputs the graph writes to: by a final `copy_`, or in place, through views too."""
     if gm is None:
         return 0
-    copies = [n for n in gm.graph.nodes if n.target is torch.ops.aten.copy_.default]
-    return len({n.args[0] for n in copies if isinstance(n.args[0], fx.Node) and n.args[0].op == "placeholder"})
+    roots = {_root(value) for node in gm.graph.nodes for value in _written(node)}
+    return len({root for root in roots if root.op == "placeholder"})
+
+
+def _written(node: fx.Node) -> list[fx.Node]:
+    """The arguments that a node writes into."""
+    target = node.target
+    if node.op != "call_function" or not isinstance(target, torch._ops.OpOverload) or not target._schema.is_mutable:
+        return []
+    found: list[fx.Node] = []
+    for index, argument in enumerate(target._schema.arguments):
+        if argument.alias_info is not None and argument.alias_info.is_write:
+            value = node.args[index] if index < len(node.args) else node.kwargs.get(argument.name)
+            values = value if isinstance(value, (list, tuple)) else [value]
+            found += [v for v in values if isinstance(v, fx.Node)]
+    return found
+
+
+def _root(node: fx.Node) -> fx.Node:
+    """What a chain of views is a view of."""
+    while node.op == "call_function" and isinstance(node.target, torch._ops.OpOverload):
+        arguments = node.target._schema.arguments
+        views = [i for i, a in enumerate(arguments) if a.alias_info is not None]
+        if not views or views[0] >= len(node.args) or not isinstance(node.args[views[0]], fx.Node):
+            break
+        node = node.args[views[0]]  # type: ignore[assignment]
+    return node
 
 
 def without_metadata(gm: fx.GraphModule | None) -> list[str]:

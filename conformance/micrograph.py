@@ -346,6 +346,15 @@ def load(folder: Path | str = HOME) -> dict[str, type[Micrograph]]:
     return dict(sorted(found.items()))
 
 
+def must_run(library: Mapping[str, type[Micrograph]]) -> None:
+    """A micrograph that eager cannot run says nothing about a compiler."""
+    for name, cls in library.items():
+        try:
+            cls.build()(*cls.example())
+        except Exception as error:
+            raise UsageError(f"{name} does not run in eager: {first_line(error)}") from None
+
+
 def _import(file: Path) -> ModuleType:
     name = f"conformance_micrographs.{file.stem}"
     if (known := sys.modules.get(name)) is not None and getattr(known, "__file__", None) == str(file):

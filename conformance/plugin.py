@@ -80,6 +80,8 @@ class Suite:
     def __init__(self, config: pytest.Config) -> None:
         self.config = config
         self.micrographs = micrograph.load(config.option.micrographs)
+        if config.option.micrographs != str(micrograph.HOME) and not self.worker:
+            micrograph.must_run(self.micrographs)
         self.backends = self._backends()
         self.targets = [Target.parse(name) for name in config.option.target or []]
         self.globs = config.option.micrograph or ["*"]

@@ -117,6 +117,8 @@ def selection(
         if not any(fnmatchcase(name, glob) for name in library):
             raise unknown("micrograph", glob, library)
     chosen = [name for name in library if not globs or any(fnmatchcase(name, glob) for glob in globs)]
+    if folder != str(micrograph.HOME):  # our own are run in eager by the tests
+        micrograph.must_run({name: library[name] for name in chosen})
     stages = [Stage(name) for name in stage] or list(STAGES)
     return [
         Cell(s, b.name, t.name, m) for b in found for t in targets or [Target.parse(b.default_target)] for m in chosen for s in stages
