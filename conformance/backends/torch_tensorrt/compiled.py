@@ -114,7 +114,7 @@ class TorchTensorRTCompiled(Compiled):
         if stage is not record.reached:
             return Observation.says(Verdict.BLOCKED, f"{record.reached} failed")
         if isinstance(record.error, (Refused, NotImplementedError)):
-            return Observation.says(Verdict.UNSUPPORTED, str(record.error) or first_line(record.error))
+            return Observation.says(Verdict.UNSUPPORTED, first_line(record.error).partition(": ")[2] or first_line(record.error))
         told = {"warnings": "\n".join(record.warnings), "traceback": "".join(traceback.format_exception(record.error))}
         return Observation(texts=told, findings=[Finding(Kind.CRASH, "TRT004", first_line(record.error))])
 
