@@ -114,7 +114,7 @@ def test_commands_to_copy_are_quoted_for_the_shell(write: Write, tmp_path: Path,
     path = tmp_path / "matrix.html"
     write_page(combine(load([write("run.jsonl", [cell("fusion/inductor/cpu/x'; rm -rf ~; '", "fail")])])), path)
     page = tab.open(path)
-    page.click(".c[data-i]")
+    page.click(".row:not(.family) .c.on")
     assert page.locator(".cmd code").first.inner_text() == r"""conformance show 'fusion/inductor/cpu/x'\''; rm -rf ~; '\'''"""
 
 

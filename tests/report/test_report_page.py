@@ -39,7 +39,7 @@ CONTRAST = """() => {
   const linear = v => (v /= 255) <= .03928 ? v / 12.92 : ((v + .055) / 1.055) ** 2.4;
   const light = rgb => .2126 * linear(rgb[0]) + .7152 * linear(rgb[1]) + .0722 * linear(rgb[2]);
   const ground = getComputedStyle(document.body).backgroundColor;
-  return Object.fromEntries([...document.querySelectorAll('.c[data-i]')].map(cell => {
+  return Object.fromEntries([...document.querySelectorAll('.row:not(.family) .c.on')].map(cell => {
     const {backgroundColor, color} = getComputedStyle(cell);
     const a = light(paint(ground, backgroundColor)), b = light(paint(ground, backgroundColor, color));
     return [cell.closest('.row').firstChild.title, (Math.max(a, b) + .05) / (Math.min(a, b) + .05)];
@@ -104,7 +104,7 @@ def bright(page: Any) -> list[str]:
     """The cells that the filters choose, as micrograph/backend/stage."""
     page.wait_for_timeout(50)
     return page.evaluate(
-        """() => [...document.querySelectorAll('.c[data-i]:not(.off)')].map(one => one.closest('.row').firstChild.title)"""
+        """() => [...document.querySelectorAll('.row:not(.family) .c.on:not(.off)')].map(one => one.closest('.row').firstChild.title)"""
     )
 
 
@@ -114,7 +114,7 @@ def bright(page: Any) -> list[str]:
 def test_all_is_shown_with_a_sign_in_every_cell(page: Any) -> None:
     assert names(page) == ["mlp.d", "mlp.e", "norm.a", "norm.b", "norm.c"]
     assert groups(page) == ["autodeploy", "eager", "inductor", "torch_tensorrt"]
-    signs = page.eval_on_selector_all(".c[data-i]", "all => all.map(one => one.textContent)")
+    signs = page.eval_on_selector_all(".row:not(.family) .c.on", "all => all.map(one => one.textContent)")
     assert len(signs) == 5 * 4 * 7
     assert set(signs) == {"✓", "✗", "↩", "·", "E"}
 
@@ -188,7 +188,7 @@ def open_fusion(page: Any) -> None:
     page.fill("#q", "norm.a")
     choose(page, "stage", "fusion")
     choose(page, "backend", "inductor")
-    page.click(".c[data-i]")
+    page.click(".row:not(.family) .c.on")
     page.wait_for_selector("#panel .evidence[aria-busy=false]")
     page.wait_for_function("() => !document.querySelector('#panel .text[aria-busy=true]')")
 

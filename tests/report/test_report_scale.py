@@ -1,8 +1,9 @@
-"""What the reports cost: 5,000 cells under 3 MB; 100,000 cells in seconds."""
+"""What the reports cost: 5,000 cells under 3 MB; 100,000 cells in seconds.
+
+Seconds are of the processor, so that a busy machine does not fail the test; alone on it they are those of the clock."""
 
 from __future__ import annotations
 
-import statistics
 import subprocess
 import sys
 import time
@@ -46,34 +47,43 @@ def large(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("large")
     generate(folder / "old.jsonl", 100_000)
     generate(folder / "new.jsonl", 100_000, torch="2.15.0", moved=0.02)
-    start = time.perf_counter()
+    start = time.process_time()
     write_page(combine(load([folder / "old.jsonl"])), folder / "matrix.html")
-    took = time.perf_counter() - start
+    took = time.process_time() - start
     assert took < 20, f"the page took {took:.1f} s"
     return folder
 
 
-FILTERS = """() => {
-  const took = [], q = document.getElementById('q');
-  const timed = act => {
-    const start = performance.now();
-    act();
-    document.querySelector('.c')?.getBoundingClientRect();  // the answer is laid out, not only written
-    took.push(performance.now() - start);
-  };
-  for (const text of ['rms', 'allows 1', 'swiglu_3', '']) timed(() => { q.value = text; q.dispatchEvent(new Event('input')); });
-  for (const verdict of ['fail', 'pass', 'fail', 'pass']) timed(() => document.querySelector(`[data-verdict=${verdict}]`).click());
-  for (const value of ['inductor', '']) timed(() => document.querySelector(`#menu-only input[value="${value}"]`).click());
-  for (const menu of ['stage', 'backend', 'target', 'family', 'kind']) timed(() => document.querySelector(`#menu-${menu} input`).click());
-  return took;
-}"""
+FILTERS = {
+    "text": "const q = document.getElementById('q'); q.value = 'rms'; q.dispatchEvent(new Event('input'));",
+    "text of a reason": "const q = document.getElementById('q'); q.value = 'allows 1'; q.dispatchEvent(new Event('input'));",
+    "clear": "document.getElementById('reset').click()",
+    "fail": "document.querySelector('[data-verdict=fail]').click()",
+    "fail and pass": "document.querySelector('[data-verdict=pass]').click()",
+    "only": "document.querySelector('#menu-only input[value=inductor]').click()",
+    "clear all": "document.getElementById('reset').click()",
+    **{menu: f"document.querySelector('#menu-{menu} input').click()" for menu in ("stage", "backend", "target", "family", "kind")},
+}
 
 
 def test_a_filter_answers_within_200_ms(large: Path, tab: Tab) -> None:
+    """Script, style, layout and paint of the page's thread, in its own processor time."""
     page: Any = tab.open(large / "matrix.html")
     assert "of 100,000 cells pass" in page.text_content("#totals")
-    took = page.evaluate(FILTERS)
-    assert statistics.median(took) < 200, took
+    devtools = tab.context.new_cdp_session(page)
+    devtools.send("Performance.enable", {"timeDomain": "threadTicks"})
+
+    def busy() -> float:
+        return next(one["value"] for one in devtools.send("Performance.getMetrics")["metrics"] if one["name"] == "TaskDuration")
+
+    took = {}
+    for name, act in FILTERS.items():
+        painted = page.get_attribute("html", "data-painted")
+        start = busy()
+        page.evaluate(f"() => {{ {act}; return new Promise(done => requestAnimationFrame(() => setTimeout(done))); }}")
+        took[name] = 1000 * (busy() - start)
+        assert page.get_attribute("html", "data-painted") != painted
+    assert {name: round(millis) for name, millis in took.items() if millis >= 200} == {}
 
 
 def test_only_what_is_in_sight_is_in_the_document(large: Path, tab: Tab) -> None:
@@ -87,9 +97,9 @@ def test_only_what_is_in_sight_is_in_the_document(large: Path, tab: Tab) -> None
 MEASURED = """
 import resource, time
 from conformance.report.commands import diff
-start = time.perf_counter()
+start = time.process_time()
 diff.main(standalone_mode=False)
-print(time.perf_counter() - start, resource.getrusage(resource.RUSAGE_SELF).ru_maxrss)
+print(time.process_time() - start, resource.getrusage(resource.RUSAGE_SELF).ru_maxrss)
 """
 
 

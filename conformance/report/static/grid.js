@@ -26,10 +26,7 @@ function paintGrid() {
   if (now === drawn) return;
   drawn = now;
   paintHead(left, right);
-  const rows = [];
-  for (let k = first; k < last; k++) rows.push(shown.lines[k] < 0 ? familyRow(k) : microRow(k, left, right));
-  if (!shown.lines.length) rows.push(h("div", {class: "empty"}, "Nothing here: no cell is chosen by these filters."));
-  body.replaceChildren(...rows);
+  paintRows(first, last, left, right);
   grid.setAttribute("aria-activedescendant", active ? "at" : "");
 }
 
@@ -49,50 +46,88 @@ function paintHead(left, right) {
   head.replaceChildren(...parts);
 }
 
-function rowElement(k, className, ...name) {
-  const row = h("div", {class: className, role: "row", "aria-rowindex": k + 1}, h("div", {class: "name", role: "rowheader"}, ...name));
-  row.style.top = k * ROW + "px";
-  row.style.width = body.style.width;
-  row.firstChild.style.width = nameWidth + "px";
-  return row;
-}
-
-function familyRow(k) {
-  const family = -1 - shown.lines[k], [pass, all] = shown.byFamily(family);
-  return rowElement(k, "row family", D.familyNames[family], h("em", {}, `${count(pass)} of ${count(all)}`));
-}
-
-function microRow(k, left, right) {
-  const at = shown.lines[k], family = D.familyNames[D.family[at]], full = D.rows[at];
-  const row = rowElement(k, "row", full.startsWith(family + ".") ? full.slice(family.length + 1) : full);
-  row.firstChild.title = full;
-  for (let g = left; g < right; g++) row.append(groupOf(k, at, g));
-  return row;
-}
-
-// Signs by the thousand: made as markup, which is fast, of nothing but our own words and numbers.
+// Rows are kept and written anew: most signs stay what they were, and a sign that stays costs nothing.
+let pool = {rows: [], shape: ""};
 const markOf = D.verdicts.map((verdict, v) => v < known ? verdict[1] : "?");
-const classOf = D.verdicts.map((_, v) => "c " + verdictClass(v));
+const classOf = D.verdicts.map((_, v) => "c on " + verdictClass(v));
 
-function groupOf(k, row, g) {
-  const element = document.createElement("div");
-  element.className = "g";
-  element.style.left = cellLeft(g, 0) + "px";
-  let marks = "";
-  for (const stage of shown.stages) {
-    const i = D.cellAt(row, shown.columns[g], stage);
-    marks += i < 0 ? '<i class="c"></i>' : `<i class="${classOf[D.verdict[i]]}${shown.chosen[i] < 2 ? " off" : ""}${D.flaky.has(i) ? " flaky" : ""}" role="gridcell" data-i="${i}">${markOf[D.verdict[i]]}</i>`;
+function paintRows(first, last, left, right) {
+  const size = Math.max(last - first, Math.ceil(grid.clientHeight / ROW) + 4), shape = [size, right - left, shown.stages.length].join();
+  if (pool.shape !== shape) pool = {shape, rows: Array.from({length: size}, () => emptyRow(right - left))};
+  const seen = [];
+  for (let k = first; k < last; k++) {
+    const row = pool.rows[k % size];  // a row keeps its element while it is scrolled
+    if (row.top !== k) row.element.style.top = (row.top = k) * ROW + "px";
+    setWidth(row);
+    shown.lines[k] < 0 ? writeFamily(row, -1 - shown.lines[k]) : writeMicrograph(row, k, left, right);
+    row.element.setAttribute("aria-rowindex", k + 1);
+    seen.push(row.element);
   }
-  element.innerHTML = marks;
-  // The style sheet places sixteen; a record of a newer suite may have more stages.
-  for (let m = 16; m < element.children.length; m++) element.children[m].style.left = m * CELL + "px";
-  if (active && active.line === k && active.group === g) {
-    const here = element.children[active.stage];
-    here.classList.add("at");
-    here.id = "at";
-    if (here.dataset.i) here.setAttribute("aria-label", describeCell(Number(here.dataset.i)));
+  if (!seen.length) seen.push(h("div", {class: "empty"}, "Nothing here: no cell is chosen by these filters."));
+  if (seen.length !== body.children.length || seen.some((element, k) => element !== body.children[k])) body.replaceChildren(...seen);
+}
+
+function emptyRow(groups) {
+  const signs = h("div", {class: "signs"}), cells = [];
+  for (let g = 0; g < groups; g++) for (let m = 0; m < shown.stages.length; m++) {
+    const element = h("i", {role: "gridcell"});
+    element.style.left = g * groupPitch() + m * CELL + "px";
+    cells.push({element, cell: -2, look: "", mark: ""});
+    signs.append(element);
   }
-  return element;
+  const name = h("div", {class: "name", role: "rowheader"});
+  return {element: h("div", {class: "row", role: "row"}, name, signs), name, signs, cells, top: -1, width: "", left: -1, title: null};
+}
+
+function setWidth(row) {
+  if (row.width === body.style.width + nameWidth) return;
+  row.width = body.style.width + nameWidth;
+  row.element.style.width = body.style.width;
+  row.name.style.width = nameWidth + "px";
+  row.left = -1;
+}
+
+function writeFamily(row, family) {
+  const [pass, all] = shown.byFamily(family);
+  row.element.className = "row family";
+  row.name.title = row.title = "";
+  row.name.replaceChildren(D.familyNames[family], h("em", {}, `${count(pass)} of ${count(all)}`));
+}
+
+function writeMicrograph(row, k, left, right) {
+  const at = shown.lines[k], full = D.rows[at], family = D.familyNames[D.family[at]];
+  if (row.title !== full) {
+    row.element.className = "row";
+    row.name.title = row.title = full;
+    row.name.textContent = full.startsWith(family + ".") ? full.slice(family.length + 1) : full;
+  }
+  if (row.left !== left) row.signs.style.left = cellLeft(row.left = left, 0) + "px";
+  let n = 0;
+  for (let g = left; g < right; g++) for (let m = 0; m < shown.stages.length; m++) {
+    const here = active !== null && active.line === k && active.group === g && active.stage === m;
+    writeCell(row.cells[n++], D.cellAt(at, shown.columns[g], shown.stages[m]), here);
+  }
+}
+
+function writeCell(place, i, here) {
+  place.cell = i;
+  const verdict = D.verdict[i];
+  const look = i < 0 ? "c" : classOf[verdict] + (shown.chosen[i] < 2 ? " off" : "") + (D.flaky.has(i) ? " flaky" : "");
+  const mark = i < 0 ? "" : markOf[verdict], full = here ? look + " at" : look;
+  if (place.look !== full) place.element.className = place.look = full;
+  if (place.mark !== mark) place.element.textContent = place.mark = mark;
+  if (here) {
+    place.element.id = "at";
+    place.element.setAttribute("aria-label", i < 0 ? "no cell" : describeCell(i));
+  } else if (place.element.id) {
+    place.element.removeAttribute("id");
+    place.element.removeAttribute("aria-label");
+  }
+}
+
+function cellOfElement(element) {
+  const row = pool.rows.find(row => row.signs === element?.parentNode);
+  return row?.cells.find(place => place.element === element)?.cell ?? -1;
 }
 
 function describeCell(i) {
@@ -148,15 +183,14 @@ function wireGrid() {
     paintGrid();
   }).observe(grid);
   body.addEventListener("click", event => {
-    const cell = event.target.closest(".c[data-i]");
-    if (!cell) return;
-    const i = Number(cell.dataset.i);
+    const i = cellOfElement(event.target);
+    if (i < 0) return;
     activate(placeOf(i), {follow: false});
     openCell(i);
   });
   body.addEventListener("mouseover", event => {
-    const cell = event.target.closest(".c[data-i]");
-    cell ? showTip(describeCell(Number(cell.dataset.i)), cell) : hideTip();
+    const i = cellOfElement(event.target);
+    i >= 0 ? showTip(describeCell(i), event.target) : hideTip();
   });
   body.addEventListener("mouseleave", hideTip);
 }
