@@ -109,6 +109,10 @@ class Backend(ABC):
     @abstractmethod
     def compile(self, case: Case) -> Compiled: ...
 
+    def eager(self, case: Case, module: Any) -> Callable[..., Any]:
+        """The module uncompiled, as the target runs it: what a compile is held against."""
+        return module
+
     def targets(self) -> tuple[str, ...]:
         """The targets this backend makes code for at all; any other is `unsupported`."""
         return ("cpu",)

@@ -41,14 +41,14 @@ def session(target: Target, kernels: dict[str, Kernel] | None = None) -> Iterato
 
 
 class Program:
-    """A compiled module. Its parameters and buffers are those of the module it was made from: same bytes, both sides."""
+    """A compiled module (or the module as it is: eager on that device). Its parameters and buffers are those of the module it was made from: same bytes, both sides."""
 
-    def __init__(self, module: nn.Module, target: Target) -> None:
+    def __init__(self, module: nn.Module, target: Target, compiled: bool = True) -> None:
         self.target, self.module = target, module
         self.kernels: dict[str, Kernel] = {}
         self.memory = Memory()
         self.twin = copy.deepcopy(module)
-        self.fn = torch.compile(self.twin)
+        self.fn = torch.compile(self.twin) if compiled else self.twin
         self._mirrors: dict[str, tuple[torch.Tensor, torch.Tensor]] = {}
 
     def __call__(self, *inputs: Any) -> Any:

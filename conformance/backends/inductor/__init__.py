@@ -17,7 +17,7 @@ from typing import Any
 
 import torch
 
-from conformance import graphs, oracle
+from conformance import graphs, headless, oracle
 from conformance.backends.base import Backend, Case, Compiled, nowhere
 from conformance.backends.inductor import blame, caches, guards
 from conformance.backends.inductor.hooks import Watch, changed_constant, decomposable, watching
@@ -59,13 +59,30 @@ class InductorBackend(Backend):
         if target.name == "cuda" and not torch.cuda.is_available():
             return nowhere("needs a CUDA device; use a headless target such as sm_90 here")
         if target.headless:
-            return nowhere("headless targets are not built yet")
+            return nowhere(reason) if (reason := headless.unavailable(target)) else {}
         if not _has_cpp_compiler():
             return nowhere("needs a C++ compiler: install g++ (Debian: apt-get install g++)")
         return {}
 
     def compile(self, case: Case) -> Compiled:
+        if case.target.headless:
+            from conformance.backends.inductor.headless import HeadlessCompiled
+
+            return HeadlessCompiled(self, case)
         return InductorCompiled(self, case)
+
+    def eager(self, case: Case, module: Any) -> Callable[..., Any]:
+        return self._program(case, module, compiled=False) if case.target.headless else module
+
+    def program(self, case: Case, module: Any) -> Callable[..., Any]:
+        """The compiled module, called with the tensors of `case.inputs()`."""
+        return self._program(case, module) if case.target.headless else self.front_door(module)
+
+    @staticmethod
+    def _program(case: Case, module: Any, compiled: bool = True) -> Callable[..., Any]:
+        from conformance.headless.program import Program
+
+        return Program(module, case.target, compiled)
 
     # What every process that compiles the same case has to agree on.
 
@@ -113,7 +130,7 @@ class InductorCompiled(Compiled):
             raise
 
     def _open(self) -> None:
-        _warm_up()
+        _warm_up(cpp=not self.case.target.headless)
         torch._dynamo.reset()
         torch._dynamo.utils.counters.clear()
         torch._inductor.metrics.reset()
@@ -122,7 +139,7 @@ class InductorCompiled(Compiled):
         self._stack.enter_context(_cache_in(self.folder))
         self._stack.enter_context(self.backend.settings(self.case))
         self._stack.enter_context(watching(self.watch))
-        self._fn = self.backend.front_door(self.module)
+        self._fn = self.backend.program(self.case, self.module)
 
     # ----------------------------------------------------------------------------------------- calling
 
@@ -144,7 +161,7 @@ class InductorCompiled(Compiled):
         """Compiled once more, with nothing fused: lowering inlines too, so that it takes two settings."""
         self.watch.rung = ""
         torch._dynamo.reset()
-        fn = self.backend.front_door(self.module)
+        fn = self.backend.program(self.case, self.module)
 
         def call(*inputs: Any) -> Any:
             with torch._inductor.config.patch(max_fusion_size=1, realize_opcount_threshold=0, force_disable_caches=True):
@@ -287,7 +304,7 @@ class InductorCompiled(Compiled):
         ref = self._reference()
 
         def call(**sizes: int) -> oracle.Outcome:
-            fn = self.backend.front_door(module)
+            fn = self.backend.program(case, module)
             inputs = case.inputs(0, **sizes)
             return oracle.run(lambda *x: fn(*self.backend.marked(case, x)), inputs, module, calls=steps)
 
@@ -345,7 +362,9 @@ class InductorCompiled(Compiled):
 
     def _reference(self) -> oracle.Reference:
         random = self.case.micrograph.contract.runtime.random
-        return oracle.reference(self.case.module(), self.case.inputs(0), random=random, calls=self.case.micrograph.steps)
+        module = self.case.module()
+        fn = self.backend.eager(self.case, module)
+        return oracle.reference(module, self.case.inputs(0), random=random, calls=self.case.micrograph.steps, fn=fn)
 
 
 # --------------------------------------------------------------------------------------------- helpers
@@ -359,16 +378,16 @@ def _named(outcome: oracle.Outcome) -> dict[str, Any]:
 _warm = False
 
 
-def _warm_up() -> None:
+def _warm_up(cpp: bool) -> None:
     """Ask once, in a folder that outlives this process, what the C++ compiler can do: it takes seconds to find out."""
     global _warm
-    if not _warm:
-        import torch._dynamo.utils
-        import torch._inductor.compile_fx
-        import torch._inductor.metrics
-        from torch._inductor.cpu_vec_isa import pick_vec_isa
+    import torch._dynamo.utils
+    import torch._inductor.compile_fx
+    import torch._inductor.metrics
+    from torch._inductor.cpu_vec_isa import pick_vec_isa
 
-        HOTLOAD.start()
+    HOTLOAD.start()
+    if cpp and not _warm:
         pick_vec_isa()
         _warm = True
 

@@ -1,0 +1,52 @@
+"""Inductor for a GPU that is described, not present: compiled as there, run by interpretation."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from conformance.backends.inductor import InductorCompiled, _numbered, _without_paths
+from conformance.headless.device import described
+from conformance.headless.kernel import Binary, Kernel
+from conformance.headless.program import Program
+from conformance.trace import Observation, digest
+
+
+class HeadlessCompiled(InductorCompiled):
+    _fn: Program
+
+    def _codegen(self) -> Observation:
+        sources = [_without_paths(source) for source in self.watch.payloads("inductor_output_code")]
+        kernels = dict(self._fn.kernels)
+        binaries = self._binaries(kernels)
+        facts = {
+            "programs": len(sources),
+            "kernels": {name: binary.facts() for name, binary in binaries.items()},
+            "digest": digest("\n".join(kernel.source for kernel in kernels.values())),
+            "instructions": sorted({name for binary in binaries.values() for name in binary.instructions}),
+        }
+        texts = _numbered("program", sources)
+        for name, kernel in kernels.items():
+            texts[f"kernel {name}"] = described_source(kernel, binaries[name])
+            texts[f"ptx {name}"] = binaries[name].ptx
+        return Observation(facts, texts, live={"sources": sources, "kernels": kernels})
+
+    def _binaries(self, kernels: dict[str, Kernel]) -> dict[str, Binary]:
+        with described(self.case.target):
+            return {name: kernel.compiled() for name, kernel in kernels.items()}
+
+    def _runtime(self) -> Observation:
+        return Observation({"calls": "interpreted"})
+
+
+def described_source(kernel: Kernel, binary: Binary) -> str:
+    """The source with a head that says what became of it."""
+    if binary.error:
+        return f"# does not compile: {binary.error}\n{kernel.source}"
+    head: dict[str, Any] = {
+        "registers": binary.registers,
+        "spills": f"{binary.spills} bytes",
+        "shared memory": f"{binary.shared} bytes",
+        "configuration": f"{binary.configuration} (the first of {len(kernel.autotuner.configs)}; timing would choose)",
+        "instructions": " ".join(f"{name}×{count}" for name, count in binary.instructions.items()) or "none of note",
+    }
+    return "".join(f"# {name}: {value}\n" for name, value in head.items()) + kernel.source
