@@ -97,10 +97,10 @@ def _show(report: Any, found: Any) -> None:
 
 
 def _diff(console: Console, before: str, after: str) -> None:
-    styles = {"+": "green", "-": "red", "?": "dim"}
-    for line in difflib.ndiff(before.splitlines(), after.splitlines()):
-        if not line.startswith("?"):
-            console.print(Text(line, style=styles.get(line[0], "")))
+    styles = {"+": "green", "-": "red"}
+    lines = difflib.unified_diff(before.splitlines(), after.splitlines(), lineterm="", n=len(before))
+    for line in list(lines)[3:]:  # after the names of the files and the line numbers
+        console.print(Text(line, style=styles.get(line[:1], "")))
     console.print()
 
 

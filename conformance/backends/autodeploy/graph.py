@@ -116,6 +116,8 @@ def _argument(value: Any) -> str:
         return f"[{inside}]" if isinstance(value, list) else f"({inside}{',' if len(value) == 1 else ''})"
     if isinstance(value, dict):
         return "{" + ", ".join(f"{k!r}: {_argument(v)}" for k, v in value.items()) + "}"
+    if isinstance(value, (torch._ops.OpOverload, torch._ops.OpOverloadPacket)):
+        return op_name(value)
     return str(value).replace("torch.", "") if isinstance(value, torch.dtype) else repr(value)
 
 

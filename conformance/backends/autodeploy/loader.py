@@ -19,6 +19,7 @@ import os
 import re
 import subprocess
 import sys
+import warnings
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -26,6 +27,7 @@ from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from types import ModuleType
 from typing import Any
+from unittest.mock import patch
 
 from conformance.backends.autodeploy import nogpu
 from conformance.errors import UsageError, first_line
@@ -266,6 +268,7 @@ def _logger(parent: ModuleType) -> dict[str, ModuleType]:
     """TensorRT-LLM's logger imports the `tensorrt` wheel; for its plain Python passes the standard one does."""
     module = ModuleType("tensorrt_llm.logger")
     module.logger = logging.getLogger("tensorrt_llm")  # type: ignore[attr-defined]
+    module.logger.addHandler(logging.NullHandler())  # or it would speak on stderr when nobody listens
     parent.logger = module  # type: ignore[attr-defined]
     return {"tensorrt_llm.logger": module}
 
@@ -283,14 +286,24 @@ def load(source: str | Path | None = None) -> Loaded:
         return _loaded
     loaded = Loaded(found)
     try:
-        for name in ("", "transform.library", "export", "compile", "transform.optimizer"):
-            loaded.module(name)
+        with _quiet():
+            for name in ("", "transform.library", "export", "compile", "transform.optimizer"):
+                loaded.module(name)
     except ModuleNotFoundError as error:
         raise Missing(f"{found} needs {error.name!r}, which is not installed: pip install {_wheel(error.name)}") from None
     except Exception as error:
         raise Missing(f"{found} does not import here: {first_line(error)}") from None
     _loaded = loaded
     return loaded
+
+
+@contextmanager
+def _quiet() -> Iterator[None]:
+    """What its dependencies have to say about a machine without a GPU is not for our users."""
+    with warnings.catch_warnings(), patch.dict(os.environ):
+        warnings.simplefilter("ignore")
+        os.environ.setdefault("TRANSFORMERS_VERBOSITY", "error")
+        yield
 
 
 WHEELS = {
