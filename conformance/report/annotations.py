@@ -1,7 +1,5 @@
 """GitHub workflow commands: `::error …` lines that GitHub shows beside the code."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from pathlib import Path
 

@@ -21,7 +21,7 @@ def text(value: Any, limit: int | None = None) -> str:
         return value  # nearly all texts: no controls, no marks, no lone surrogates
     found = value if isinstance(value, str) else "" if value is None else str(value)
     cut = limit is not None and len(found) > limit
-    if cut:
+    if limit is not None and cut:
         # A little more than is shown, so that a sequence at the edge is still recognised as one.
         found = found[: limit + 64]
     if _UNSEEN.search(found):

@@ -11,7 +11,7 @@ import click
 from rich.console import Console
 
 from conformance.errors import UsageError
-from conformance.report.annotations import annotations
+from conformance.report.annotations import annotations as annotated
 from conformance.report.columns import bounded
 from conformance.report.diff import Swap, compare
 from conformance.report.diffs import DiffTable, diff_json, diff_markdown, diff_page
@@ -50,7 +50,7 @@ def matrix(records: tuple[Path, ...], output: Path | None, title: str, annotate:
             },
         )
     if annotate:
-        for line in annotations(merged(made), micrographs=_near(Path("fixtures/micrographs"))):
+        for line in annotated(merged(made), micrographs=_near(Path("fixtures/micrographs"))):
             click.echo(line)
 
 

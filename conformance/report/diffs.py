@@ -13,7 +13,7 @@ from conformance.report import clean
 from conformance.report.columns import bounded
 from conformance.report.diff import CLASSES, Change, Diff, Row
 from conformance.report.diff import Group as Cause
-from conformance.report.load import Loaded
+from conformance.report.load import Loaded, plain_version
 from conformance.report.markdown import about, code, escape, table
 from conformance.report.page import describe, render
 from conformance.report.shown import Shown
@@ -88,7 +88,7 @@ def _note(row: Row) -> str:
 
 def title(diff: Diff) -> str:
     """`torch 2.11.0 → 2.15.0`, or the records' names where the versions are the same."""
-    old, new = _torch(diff.old), _torch(diff.new)
+    old, new = plain_version(_torch(diff.old)), plain_version(_torch(diff.new))
     return f"torch {old} → {new}" if old != new else f"{diff.old.label} → {diff.new.label}"
 
 

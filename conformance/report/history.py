@@ -11,7 +11,7 @@ from typing import NamedTuple
 from conformance.errors import UsageError
 from conformance.report import facts
 from conformance.report.address import Address, address
-from conformance.report.load import Loaded, mapping, no_collection, seconds, version_key
+from conformance.report.load import Loaded, mapping, no_collection, plain_version, seconds, version_key
 from conformance.report.look import stage_rank
 from conformance.report.matrix import differs, verdict
 
@@ -107,11 +107,10 @@ def trace(runs: Iterable[Loaded]) -> History:
                     continue
                 world = worlds.get(place.backend)
                 if world is None:
-                    versions = tuple(sorted(run.versions(place.backend).items()))
-                    world = worlds[place.backend] = (versions, run.machine, run.suite, run.expectations)
+                    world = worlds[place.backend] = run.world(place.backend)
                 fact = plots.get(place.stage)
                 number = facts.number(mapping(line.get("observation")).get(fact)) if fact else None
-                version = run.version(place.backend)
+                version = plain_version(run.version(place.backend))
                 points[place].append(Point(version, verdict(line), (*world, str(line.get("micrograph"))), index, number, seconds(line)))
     for place, found in points.items():
         found.sort(key=lambda point: (version_key(point.version), point.run))

@@ -62,6 +62,10 @@ class Loaded:
         said = self.versions(backend)
         return said.get(backend) or next(iter(said.values()), "")
 
+    def world(self, backend: str) -> tuple[object, ...]:
+        """All of a run that must be equal for the verdicts of a backend to have to be equal."""
+        return (tuple(sorted(self.versions(backend).items())), self.machine, self.suite, self.expectations)
+
     @cached_property
     def texts(self) -> Path:
         return record.texts_folder(self.path)
@@ -131,6 +135,11 @@ def findings(line: Mapping[str, Any]) -> list[tuple[str, str, str]]:
 def seconds(line: Mapping[str, Any]) -> float:
     value = line.get("seconds")
     return float(value) if isinstance(value, (int, float)) and 0 <= value < 1e9 else 0.0
+
+
+def plain_version(text: str) -> str:
+    """Without the build: `2.14.1+cu130` → `2.14.1`."""
+    return text.partition("+")[0]
 
 
 def version_key(text: str) -> tuple[tuple[int, int, str], ...]:

@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 
 from conformance.report import clean
 from conformance.report.address import address
-from conformance.report.load import Loaded, no_collection, version_key
+from conformance.report.load import Loaded, no_collection, plain_version, version_key
 from conformance.report.look import LOOKS, stage_rank
 from conformance.report.totals import NOT_JUDGED, Total
 
@@ -100,7 +100,7 @@ def _fill(matrix: Matrix) -> None:
             entry = Entry(f"{place.stage}/{place.backend}/{place.target}/{place.micrograph}", verdict(line), line, run)
             if (other := matrix.entries.get(key)) is not None:
                 overlaps[other.run, run] = overlaps.get((other.run, run), 0) + 1
-                if differs(other.verdict, entry.verdict):
+                if differs(other.verdict, entry.verdict) and _same_world(other, entry, place.backend):
                     matrix.flaky.setdefault(key, [other.verdict]).append(entry.verdict)
             matrix.entries[key] = entry
     matrix.problems += _said(strange, overlaps)
@@ -116,20 +116,26 @@ def differs(old: str, new: str) -> bool:
     return old != new and old not in NOT_JUDGED and new not in NOT_JUDGED
 
 
+def _same_world(one: Entry, other: Entry, backend: str) -> bool:
+    return one.run.world(backend) == other.run.world(backend) and one.line.get("micrograph") == other.line.get("micrograph")
+
+
 class _Variants:
-    """The name of a run's column: its version; with the machine, where one version ran on two kinds of machine."""
+    """The name of a run's column: its version; with the build or the machine, where one version ran as two builds or on two
+    kinds of machine."""
 
     def __init__(self, runs: Iterable[Loaded]) -> None:
         machines: dict[tuple[str, str], set[str]] = defaultdict(set)
+        builds: dict[tuple[str, str], set[str]] = defaultdict(set)
         self.names: dict[tuple[int, str], str] = {}
-        for run in runs:
-            for backend in _backends(run):
-                machines[backend, run.version(backend)].add(run.machine)
-        for run in runs:
-            for backend in _backends(run):
-                version = run.version(backend)
-                both = len(machines[backend, version]) > 1 and run.machine
-                self.names[id(run), backend] = f"{version} {run.machine}".strip() if both else version
+        found = [(run, backend, run.version(backend)) for run in runs for backend in _backends(run)]
+        for run, backend, version in found:
+            machines[backend, plain_version(version)].add(run.machine)
+            builds[backend, plain_version(version)].add(version)
+        for run, backend, version in found:
+            plain = plain_version(version)
+            parts = [version if len(builds[backend, plain]) > 1 else plain, run.machine if len(machines[backend, plain]) > 1 else ""]
+            self.names[id(run), backend] = " ".join(part for part in parts if part)
 
     def of(self, run: Loaded, backend: str) -> str:
         return self.names[id(run), backend]

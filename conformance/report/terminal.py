@@ -178,8 +178,8 @@ def _where(places: Sequence[tuple[str, str, str]]) -> str:
     for (backend, target), found in stages.items():
         grouped.setdefault((backend, tuple(found)), []).append(target)
     parts = []
-    for (backend, found), targets in grouped.items():
-        which = "all stages" if len(found) >= len(LETTERS) else ", ".join(found)
+    for (backend, which_stages), targets in grouped.items():
+        which = "all stages" if len(which_stages) >= len(LETTERS) else ", ".join(which_stages)
         parts.append(f"{backend}/{', '.join(targets)} ({which})")
     return "; ".join(parts)
 

@@ -165,6 +165,10 @@ def test_filter_by_text_of_name_reason_and_finding(page: Any, text: str, found: 
     assert names(page) == found
 
 
+def test_a_reason_stands_beside_its_row_where_there_is_room(page: Any) -> None:
+    assert page.locator(".why:text('2 kernels')").inner_text() == "fusion: 2 kernels, contract allows 1"
+
+
 def test_nothing_found_says_so_and_clear_brings_all_back(page: Any) -> None:
     page.fill("#q", "no such thing")
     assert "Nothing here" in page.text_content("#body")
@@ -216,6 +220,18 @@ def test_graphs_stand_side_by_side_with_their_differences_marked(page: Any) -> N
     gone = page.eval_on_selector_all("#panel .sides td.del:not(.m)", "all => all.map(one => one.textContent)")
     come = page.eval_on_selector_all("#panel .sides td.add:not(.m)", "all => all.map(one => one.textContent)")
     assert gone == BEFORE.splitlines()[2:] and come == AFTER.splitlines()[2:]
+
+
+def test_a_graph_stands_beside_that_of_the_stage_before(write: Write, tmp_path: Path, tab: Tab) -> None:
+    lines = compile_of("norm.a", "inductor", "cpu")
+    lines[0] |= {"texts": {"graph": trace.digest(BEFORE)}}
+    lines[1] |= {"texts": {"graph": trace.digest(AFTER)}}
+    path = tmp_path / "matrix.html"
+    write_page(combine(load([write("run.jsonl", lines, TEXTS)])), path)
+    page = tab.open(path, "#cell=decomposition/inductor/cpu/norm.a@2.14.1")
+    page.wait_for_selector("#panel .sides")
+    assert "graph, after capture and here" in page.inner_text("#panel")
+    assert page.get_attribute("#panel .sides", "data-differences") == "3"
 
 
 def test_the_graph_is_drawn(page: Any) -> None:

@@ -75,8 +75,8 @@ function emptyRow(groups) {
     cells.push({element, cell: -2, look: "", mark: ""});
     signs.append(element);
   }
-  const name = h("div", {class: "name", role: "rowheader"});
-  return {element: h("div", {class: "row", role: "row"}, name, signs), name, signs, cells, top: -1, width: "", left: -1, title: null};
+  const name = h("div", {class: "name", role: "rowheader"}), note = h("div", {class: "why"});
+  return {element: h("div", {class: "row", role: "row"}, name, signs, note), name, signs, note, cells, top: -1, width: "", left: -1, title: null, said: ""};
 }
 
 function setWidth(row) {
@@ -84,6 +84,7 @@ function setWidth(row) {
   row.width = body.style.width + nameWidth;
   row.element.style.width = body.style.width;
   row.name.style.width = nameWidth + "px";
+  row.note.style.left = cellLeft(shown.columns.length, 0) + "px";
   row.left = -1;
 }
 
@@ -92,6 +93,7 @@ function writeFamily(row, family) {
   row.element.className = "row family";
   row.name.title = row.title = "";
   row.name.replaceChildren(D.familyNames[family], h("em", {}, `${count(pass)} of ${count(all)}`));
+  writeNote(row, "");
 }
 
 function writeMicrograph(row, k, left, right) {
@@ -102,11 +104,25 @@ function writeMicrograph(row, k, left, right) {
     row.name.textContent = full.startsWith(family + ".") ? full.slice(family.length + 1) : full;
   }
   if (row.left !== left) row.signs.style.left = cellLeft(row.left = left, 0) + "px";
+  writeNote(row, roomForNotes() ? whyOf(at) : "");
   let n = 0;
   for (let g = left; g < right; g++) for (let m = 0; m < shown.stages.length; m++) {
     const here = active !== null && active.line === k && active.group === g && active.stage === m;
     writeCell(row.cells[n++], D.cellAt(at, shown.columns[g], shown.stages[m]), here);
   }
+}
+
+// Where the columns leave room, the first reason of a row stands beside it.
+const roomForNotes = () => grid.clientWidth - cellLeft(shown.columns.length, 0) > 240;
+function writeNote(row, said) {
+  if (row.said !== said) row.note.textContent = row.said = said;
+}
+function whyOf(at) {
+  for (const column of shown.columns) for (const stage of shown.stages) {
+    const i = D.cellAt(at, column, stage);
+    if (i >= 0 && shown.chosen[i] === 2 && D.reason[i] && (D.verdicts[D.verdict[i]][3] || FAILS.has(D.verdict[i]))) return `${D.stages[stage]}: ${reasonOf(i)}`;
+  }
+  return "";
 }
 
 function writeCell(place, i, here) {

@@ -1,6 +1,6 @@
 // Puts the page together.
 function about() {
-  const torch = [...new Set(D.runs.map(run => run.torch).filter(Boolean))], machines = [...new Set(D.runs.map(run => run.machine).filter(Boolean))];
+  const torch = [...new Set(D.runs.map(run => run.torch.split("+")[0]).filter(Boolean))], machines = [...new Set(D.runs.map(run => run.machine).filter(Boolean))];
   const suites = [...new Set(D.runs.map(run => run.suite).filter(Boolean))];
   const parts = [`${count(D.rows.length)} micrographs`, torch.length ? "torch " + torch.join(", ") : "", machines.join(", "),
     suites.length === 1 ? "suite " + suites[0].slice(0, 12) : suites.length > 1 ? `${suites.length} suite revisions` : "",

@@ -82,7 +82,9 @@ function showEvidence(place, i, {facts = {}, texts = {}, reason, findings, micro
   for (const name of OWN_SECTION) if (name in facts) parts.push(h("h3", {}, name), factValue(facts[name]));
   const rest = Object.entries(facts).filter(([name]) => !OWN_SECTION.includes(name));
   if (rest.length) parts.push(h("h3", {}, "Observed"), factTable(rest));
-  parts.push(...textsOf(texts));
+  const textPlace = h("div");
+  parts.push(textPlace);
+  earlierGraph(i, texts).then(earlier => textPlace.replaceChildren(...textsOf(earlier ? {...earlier, ...texts} : texts)));
   const run = D.runs[D.run.length ? D.run[i] : 0];
   const said = [["record", run.file], ["suite", run.suite], ["started", run.started], ["python", run.python], ["machine", run.machine],
     ...Object.entries(run.backends[D.columns[D.column[i]][0]] ?? {}), ["micrograph digest", micrograph], ["reused", reused ? "from the run that was resumed" : ""]];
@@ -102,8 +104,18 @@ function factValue(value) {
     const simple = value.every(one => typeof one !== "object" || one === null);
     return simple && value.join(", ").length < 120 ? value.join(", ") : h("div", {}, value.slice(0, 300).map(one => h("div", {}, factValue(one))), value.length > 300 ? `and ${value.length - 300} more` : null);
   }
-  if (value !== null && typeof value === "object") return Object.keys(value).length ? factTable(Object.entries(value)) : "none";
+  if (value !== null && typeof value === "object") {
+    const entries = Object.entries(value);
+    if (!entries.length) return "none";
+    return entries.every(([, one]) => typeof one !== "object" && String(one).length < 24) ? countsOf(entries) : factTable(entries);
+  }
   return value === null ? "none" : String(value);
+}
+
+// Op counts and the like: many short pairs, read across.
+function countsOf(entries) {
+  return h("div", {class: "pairs"}, entries.slice(0, 400).map(([name, value]) => h("span", {}, name, " ", h("b", {}, String(value)))),
+    entries.length > 400 ? `and ${entries.length - 400} more` : null);
 }
 
 // Texts named “x before” and “x after” stand side by side; the others one below the other.
@@ -111,11 +123,28 @@ function textsOf(texts) {
   const names = Object.keys(texts), parts = [], done = new Set();
   for (const name of names) {
     if (done.has(name)) continue;
-    const stem = name.replace(/\bbefore\b/, "").trim(), after = names.find(other => other !== name && /\bafter\b/.test(other) && other.replace(/\bafter\b/, "").trim() === stem);
-    if (/\bbefore\b/.test(name) && after) { done.add(name).add(after); parts.push(h("h3", {}, `${stem || "graph"}, before and after`), pairBox(name, texts[name], after, texts[after])); }
+    if (!/\bbefore\b/.test(name)) continue;
+    const earlier = /\(of (\w+)\)/.exec(name)?.[1], stem = name.replace(/\bbefore\b/, "").replace(/\(of .*/, "").replace(/\s+/g, " ").trim();
+    const after = earlier ? "graph" : names.find(other => /\bafter\b/.test(other) && other.replace(/\bafter\b/, "").replace(/\s+/g, " ").trim() === stem);
+    if (!after) continue;
+    done.add(name).add(after);
+    parts.push(h("h3", {}, `${stem || "graph"}, ` + (earlier ? `after ${earlier} and here` : "before and after")), pairBox(name, texts[name], after, texts[after]));
   }
   for (const name of names) if (!done.has(name)) parts.push(h("h3", {}, name), textBox(name, texts[name]));
   return parts;
+}
+
+// A stage that shows only its own graph is shown beside that of the stage before it.
+function earlierGraph(i, texts) {
+  if (!("graph" in texts)) return Promise.resolve(null);
+  for (let m = D.stage[i] - 1; m >= 0; m--) {
+    const k = D.cellAt(D.row[i], D.column[i], m);
+    if (k >= 0) return cellEvidence(k).then(({texts: other = {}}) => {
+      const digest = other["graph after"] ?? other.graph;
+      return digest ? {[`graph before (of ${D.stages[m]})`]: digest} : null;
+    }, () => null);
+  }
+  return Promise.resolve(null);
 }
 
 function toolbar(box, label, modes) {
