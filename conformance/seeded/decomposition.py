@@ -65,7 +65,7 @@ def _has(module: str, name: str) -> bool:
         return False
 
 
-@fault("decomposition", "wrong_result", "mlp.swi_glu norm.decoder_block training.mlp", culprit="silu")
+@fault("decomposition", "wrong_result", "mlp.swiglu norm.decoder_block training.mlp", culprit="silu")
 def wrong_silu() -> Iterator[None]:
     """silu is decomposed into x·tanh(x)."""
     with _decomposed(silu=lambda x: x * torch.tanh(x)):
@@ -124,7 +124,7 @@ def softmax_left_whole() -> Iterator[None]:
         yield
 
 
-@fault("decomposition", "wrong_metadata wrong_result", "mlp.swi_glu norm.decoder_block", culprit="silu")
+@fault("decomposition", "wrong_metadata wrong_result", "mlp.swiglu norm.decoder_block", culprit="silu")
 def silu_forgets_dtype() -> Iterator[None]:
     """silu computes in float32 and does not cast back."""
     with _decomposed(silu=lambda x: x.float() / (1 + torch.exp(-x.float()))):
@@ -169,7 +169,7 @@ def mutation_not_noticed() -> Iterator[None]:
 
 @fault("decomposition", "lost_alias", "views.transposed_input views.view_beside_result")
 def alias_not_noticed() -> Iterator[None]:
-    """The analysis of the program does not notice that an output is a view of an input."""
+    """The analysis of the program does not notice that an output is a view of an input: the trace copies it."""
     from torch._functorch._aot_autograd.schemas import OutputType
 
     def make(original: Any) -> Any:
@@ -191,7 +191,17 @@ def alias_not_noticed() -> Iterator[None]:
 
         return collect
 
-    with swapped("torch._functorch.aot_autograd:run_functionalized_fw_and_collect_metadata", make):
+    def edit(gm: Any) -> None:
+        output = next(iter(reversed(gm.graph.nodes)))
+        values = list(output.args[0])
+        for index, value in enumerate(values):
+            if value is not None and value.op == "call_function" and value.args and value.args[0] in gm.graph.find_nodes(op="placeholder"):
+                with gm.graph.inserting_before(output):
+                    values[index] = gm.graph.call_function(aten.clone.default, (value,))
+                values[index].meta = dict(value.meta)
+        output.args = (tuple(values),)
+
+    with swapped("torch._functorch.aot_autograd:run_functionalized_fw_and_collect_metadata", make), _traced(GRAPH, edit):
         yield
 
 
@@ -243,7 +253,7 @@ def bernoulli_inverted() -> Iterator[None]:
 
     def edit(gm: Any) -> None:
         for node in list(gm.graph.nodes):
-            if node.target in (aten.bernoulli.default, aten.rand_like.default, aten.bernoulli.p):
+            if node.target in (aten.bernoulli.default, aten.rand.default, aten.rand_like.default, aten.bernoulli.p):
                 with gm.graph.inserting_after(node):
                     flipped = gm.graph.call_function(aten.rsub.Scalar, (node, 1))
                 flipped.meta = dict(node.meta)

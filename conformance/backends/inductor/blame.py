@@ -117,13 +117,19 @@ def _joint_differs(watch: Watch) -> bool:
             continue
         try:
             with torch.no_grad():
-                want, got = (gm(*[v.clone() if isinstance(v, torch.Tensor) else v for v in values]) for gm in (before, after))
+                want, got = (_flat_run(gm, values) for gm in (before, after))
         except Exception:  # made-up values that the graph does not take say nothing
             continue
         flat = [torch.utils._pytree.tree_leaves(x) for x in (got, want)]
         if any(isinstance(w, torch.Tensor) and w.shape == g.shape and list(oracle.value_differences("", g, w)) for g, w in zip(*flat, strict=False)):
             return True
     return False
+
+
+def _flat_run(gm: torch.fx.GraphModule, values: list[Any]) -> Any:
+    """A joint graph takes two lists; its placeholders are flat all the same."""
+    values = [v.clone() if isinstance(v, torch.Tensor) else v for v in values]
+    return torch.fx.Interpreter(gm).run(*values, enable_io_processing=False)
 
 
 def _made(val: Any) -> Any:

@@ -143,6 +143,10 @@ def _copied(gm: Any) -> fx.GraphModule | None:
     return twin
 
 
+# Ops that Inductor gives to the library although torch could take them apart.
+WHOLE = {"aten._scaled_dot_product_flash_attention_for_cpu.default", "aten.polar.default", "aten.cumsum.default"}
+
+
 @cache
 def _core_decompositions() -> frozenset[Any]:
     """The ops that torch takes apart for every compiler, less those that Inductor says it wants whole. Its own table is not
@@ -161,9 +165,17 @@ def _overloads(entry: Any) -> list[Any]:
 
 
 def decomposable(gm: fx.GraphModule | None) -> list[str]:
-    """Ops of the graph that should not be there any more."""
-    core = _core_decompositions()
-    return [str(n.target) for graph in graphs_of(gm) for n in graph.nodes if n.op == "call_function" and n.target in core]
+    """Ops of the graph that should not be there any more: core ones, and those that Inductor could only give to the library."""
+    from torch._decomp import decomposition_table
+    from torch._inductor.lowering import fallbacks, lowerings
+
+    def left(op: Any) -> bool:
+        if op in _core_decompositions():
+            return True
+        return op in decomposition_table and (op not in lowerings or op in fallbacks) and str(op) not in WHOLE
+
+    targets = {n.target for graph in graphs_of(gm) for n in graph.nodes if isinstance(n.target, torch._ops.OpOverload)}
+    return sorted(str(op) for op in targets if left(op))
 
 
 def changed_constant(gm: fx.GraphModule) -> bool:
