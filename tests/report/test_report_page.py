@@ -247,6 +247,7 @@ def test_code_is_highlighted(page: Any) -> None:
     box = "#panel pre[data-language=python]"
     found = {kind: page.eval_on_selector_all(f"{box} .t-{kind}", "all => all.map(one => one.textContent)") for kind in "kcsdnf"}
     assert {"import", "def", "return"} <= set(found["k"])
+    assert found["f"] == ["kernel"]
     assert (found["c"], found["s"], found["d"], found["n"]) == (["# adds"], ["'a'"], ["@triton.jit"], ["1"])
     assert page.text_content(box) == TRITON
 
