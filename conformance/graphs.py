@@ -125,5 +125,8 @@ def without_metadata(gm: fx.GraphModule | None) -> list[str]:
     return [
         node.name
         for node in gm.graph.nodes
-        if node.op == "call_function" and isinstance(node.target, torch._ops.OpOverload) and "val" not in node.meta
+        if node.op == "call_function"
+        and isinstance(node.target, torch._ops.OpOverload)
+        and node.target._schema.returns
+        and "val" not in node.meta
     ]

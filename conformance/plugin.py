@@ -18,7 +18,7 @@ from conformance.baseline import Baseline
 from conformance.cell import Cell
 from conformance.errors import UsageError, unknown
 from conformance.journal import Journal
-from conformance.record import Writer, read, texts_folder
+from conformance.record import Writer, texts_folder
 from conformance.stage import STAGES, Stage
 from conformance.target import Target
 from conformance.verdict import Verdict
@@ -69,6 +69,13 @@ def pytest_sessionstart(session: pytest.Session) -> None:
         _current = session.config.stash[SUITE] = Suite(session.config)
     except UsageError as error:
         raise pytest.UsageError(str(error)) from None
+
+
+@pytest.hookimpl(optionalhook=True)
+def pytest_configure_node(node: Any) -> None:
+    """What a worker is told by the controller."""
+    suite = node.config.stash.get(SUITE, None)
+    node.workerinput["conformance_done"] = sorted(suite.done) if suite else []
 
 
 # ----------------------------------------------------------------------------------------------- suite
@@ -122,8 +129,8 @@ class Suite:
     def _open_record(self) -> set[str]:
         if self.record is None:
             return set()
-        if self.worker:
-            return set(read(self.record).cells) if self.config.option.resume else set()
+        if self.worker:  # as the controller saw it at the start: a worker started later must collect the same tests
+            return set(self.config.workerinput["conformance_done"])
         header = environment.header(self.config.invocation_params.args and list(map(str, self.config.invocation_params.args)) or [], self.expected.digest)
         self.writer = Writer(self.record, header, resume=self.config.option.resume)
         self.lines |= self.writer.done

@@ -311,7 +311,7 @@ class InductorCompiled(Compiled):
         self.watch.rung = ""
         yield "again", lambda: caches.again(call, ref)
         yield "changed_config", lambda: caches.misses(call, caches.CHANGED)
-        if any(changed_constant(copy.deepcopy(gm)) for gm in self.watch.captured):
+        if len(self.watch.captured) == 1 and changed_constant(copy.deepcopy(self.watch.captured[0])):
             yield "changed_constant", lambda: self._altered(lambda: caches.misses(call, {}))
         static = [d for d in case.micrograph.contract.capture.recompiles if d not in case.micrograph.contract.capture.dynamic]
         if static:

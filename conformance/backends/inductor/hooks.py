@@ -226,21 +226,27 @@ def _trace_handler(watch: Watch) -> Iterator[None]:
 def _wrap_compile_fx(original: Callable[..., Any], watch: Watch) -> Callable[..., Any]:
     """Dynamo's graph; and a switch, so that the captured graph can run in place of what was compiled from it."""
 
+    inside = False  # with settings of its own, compile_fx calls itself
+
     def compile_fx(model_: Any, example_inputs_: Any, *args: Any, **kwargs: Any) -> Any:
+        nonlocal inside
         captured = _copied(model_)
-        if captured is None or kwargs.get("inner_compile") is not None and kwargs.get("decompositions") is not None:
+        if captured is None or inside:
             return original(model_, example_inputs_, *args, **kwargs)
         if watch.alter is not None:
             watch.alter(model_)
         watch.compiles += 1
         watch.captured.append(captured)
         marks = watch.marks()
+        inside = True
         try:
             compiled = original(model_, example_inputs_, *args, **kwargs)
         except Exception as error:
             if "Restart" in type(error).__name__:  # Dynamo captures the frame anew: this attempt does not count
                 watch.forget(marks)
             raise
+        finally:
+            inside = False
 
         def call(*inputs: Any) -> Any:
             return captured(*inputs) if watch.rung == "captured" else compiled(*inputs)
