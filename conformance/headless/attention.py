@@ -250,28 +250,45 @@ def _aligned(mask: torch.Tensor) -> torch.Tensor:
 # ------------------------------------------------------------------------- what the kernels compute, on the CPU
 
 
-def _definition(q: Any, k: Any, v: Any, bias: Any, causal: bool, scale: float | None) -> tuple[torch.Tensor, torch.Tensor]:
-    """Output and logsumexp in float32."""
-    wide = torch.float64 if q.dtype == torch.float64 else torch.float32
-    q, k, v = (t.to(wide) for t in (q, k, v))
-    k, v = (t.repeat_interleave(q.shape[1] // t.shape[1], 1) if t.shape[1] != q.shape[1] else t for t in (k, v))
-    scores = (q @ k.transpose(-1, -2)) * (scale if scale is not None else 1.0 / math.sqrt(q.shape[-1]))
-    if bias is not None:
-        scores = scores + bias.to(wide)
-    if causal:
-        allowed = torch.ones(scores.shape[-2:], dtype=torch.bool).tril()
-        scores = scores.masked_fill(~allowed, -math.inf)
-    total = torch.logsumexp(scores, -1)
-    return torch.softmax(scores, -1) @ v, total
+class Attention:
+    """The definition, in float32 (or wider), and its derivative: no autograd below the dispatcher."""
+
+    def __init__(self, q: Any, k: Any, v: Any, bias: Any, causal: bool, scale: float | None) -> None:
+        wide = torch.float64 if q.dtype == torch.float64 else torch.float32
+        self.groups = q.shape[1] // k.shape[1], q.shape[1] // v.shape[1]
+        self.q, self.bias = q.to(wide), bias
+        self.k, self.v = (t.to(wide).repeat_interleave(n, 1) for t, n in zip((k, v), self.groups, strict=True))
+        self.scale = scale if scale is not None else 1.0 / math.sqrt(q.shape[-1])
+        scores = (self.q @ self.k.transpose(-1, -2)) * self.scale
+        if bias is not None:
+            scores = scores + bias.to(wide)
+        if causal:
+            scores = scores.masked_fill(~torch.ones(scores.shape[-2:], dtype=torch.bool).tril(), -math.inf)
+        self.total = torch.logsumexp(scores, -1)
+        self.weights = torch.softmax(scores, -1)
+        self.out = self.weights @ self.v
+
+    def gradients(self, out: torch.Tensor) -> list[torch.Tensor]:
+        """Of query, key, value and bias, for a gradient of the output."""
+        out = out.to(self.out.dtype)
+        scores = out @ self.v.transpose(-1, -2)
+        scores = self.weights * (scores - (out * self.out).sum(-1, keepdim=True))
+        key, value = scores.transpose(-1, -2) @ self.q * self.scale, self.weights.transpose(-1, -2) @ out
+        found = [scores @ self.k * self.scale, *(_ungrouped(t, n) for t, n in zip((key, value), self.groups, strict=True))]
+        return found if self.bias is None else [*found, scores.sum_to_size(self.bias.shape)]
+
+
+def _ungrouped(tensor: torch.Tensor, groups: int) -> torch.Tensor:
+    return tensor.unflatten(1, (-1, groups)).sum(2)
 
 
 def _forward(kernel: Any) -> Callable[..., Any]:
     def run(q: Any, k: Any, v: Any, *rest: Any, **options: Any) -> Any:
         given = _bound(kernel, (q, k, v, *rest), options)
         _no_dropout(given)
-        out, total = _definition(q, k, v, given.get("attn_bias"), given["is_causal"], given["scale"])
-        shaped = _shaped(kernel, (q, k, v, *rest), options)
-        shaped[0].copy_(out)
+        made = Attention(q, k, v, given.get("attn_bias"), given["is_causal"], given["scale"])
+        total, shaped = made.total, _shaped(kernel, (q, k, v, *rest), options)
+        shaped[0].copy_(made.out)
         if shaped[1].numel():
             # Its rows may be padded to a multiple of what the kernel works on at once.
             shaped[1].zero_()[..., : total.shape[-1]].copy_(total.reshape(*shaped[1].shape[: shaped[1].dim() - 1], -1))
@@ -286,11 +303,8 @@ def _backward(kernel: Any) -> Callable[..., Any]:
         _no_dropout(given)
         bias = given.get("attn_bias")
         bias = bias if isinstance(bias, torch.Tensor) and bias.numel() else None
-        inputs = [given["query"], given["key"], given["value"], *([bias] if bias is not None else [])]
-        with torch.enable_grad():
-            leaves = [t.detach().requires_grad_(True) for t in inputs]
-            out, _ = _definition(*leaves[:3], leaves[3] if bias is not None else None, given["is_causal"], given["scale"])
-            found = torch.autograd.grad(out, leaves, next(iter(given.values())).to(out.dtype))
+        made = Attention(given["query"], given["key"], given["value"], bias, given["is_causal"], given["scale"])
+        found = made.gradients(next(iter(given.values())))
         shaped = _shaped(kernel, args, options)
         for place, gradient in zip(shaped, found, strict=False):
             if isinstance(place, torch.Tensor) and place.numel():

@@ -64,7 +64,8 @@ def is_view(func: Any) -> bool:
     schema = func._schema
     aliased = [a.alias_info for a in schema.arguments if a.alias_info is not None]
     returned = [r.alias_info for r in schema.returns]
-    return bool(aliased) and not any(a.is_write for a in aliased) and all(r is not None for r in returned) or func in NOTHING
+    views = bool(aliased) and not any(a.is_write for a in aliased) and all(r is not None for r in returned)
+    return views or func in NOTHING
 
 
 NOTHING = {aten.detach.default, aten.alias.default, aten.lift_fresh.default}

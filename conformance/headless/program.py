@@ -41,7 +41,9 @@ def session(target: Target, kernels: dict[str, Kernel] | None = None) -> Iterato
 
 
 class Program:
-    """A compiled module (or the module as it is: eager on that device). Its parameters and buffers are those of the module it was made from: same bytes, both sides."""
+    """A compiled module, or the module as it is: eager on that device.
+
+    Its parameters and buffers are those of the module it was made from: the same bytes on both sides."""
 
     def __init__(self, module: nn.Module, target: Target, compiled: bool = True) -> None:
         self.target, self.module = target, module
