@@ -156,3 +156,36 @@ class Trained(Micrograph):
 
     def forward(self, x):
         return x.sin()
+
+
+class FunctionalWrite(Micrograph):
+    """slice_scatter that is not in place: the caller's cache is only read."""
+
+    dims = {"h": 2}
+    inputs = (Tensor("1 h 12 8"), Tensor("1 h 1 8"))
+    contract = Contract()
+
+    def forward(self, cache, step):
+        return torch.slice_scatter(cache, step, dim=2, start=3, end=4) * 2.0
+
+
+class ReturnedWrite(Micrograph):
+    """The same, and what is returned last is the scatter itself."""
+
+    dims = {"h": 2}
+    inputs = (Tensor("1 h 12 8"), Tensor("1 h 1 8"))
+    contract = Contract()
+
+    def forward(self, cache, step):
+        return step * 3.0, torch.slice_scatter(cache, step, dim=2, start=3, end=4)
+
+
+class Transposed(Micrograph):
+    """A view of an input and a permuted result: storage and strides that an engine does not keep."""
+
+    dims = {"m": 4}
+    inputs = (Tensor("m 6"),)
+    contract = Contract(runtime=Runtime(aliases={0: 0}))
+
+    def forward(self, x):
+        return x.t(), (x * 2.0).t()

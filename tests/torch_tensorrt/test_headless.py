@@ -46,7 +46,7 @@ def differences(made: TorchTensorRTCompiled, stage: Stage) -> list[oracle.Differ
 
 
 def first_different(made: TorchTensorRTCompiled) -> tuple[Stage | None, list[oracle.Difference]]:
-    for stage in STAGES[: Stage.CODEGEN.order]:
+    for stage in STAGES[: Stage.RUNTIME.order]:
         if found := differences(made, stage):
             return stage, found
     return None, []
@@ -211,6 +211,24 @@ def low_level(lift: bool) -> Any:
         )
     assert len(plan) > 1000
     return results[0]
+
+
+@lifting
+def test_a_functional_write_overwrites_the_callers_cache() -> None:
+    """slice_scatter of an input becomes the layer that writes in place, whether or not the program writes."""
+    stage, found = first_different(compiled("functional_write"))
+    assert stage is Stage.CODEGEN and {d.kind for d in found} == {Kind.LOST_MUTATION}
+
+
+@lifting
+def test_a_returned_write_is_taken_for_a_side_effect() -> None:
+    stage, found = first_different(compiled("returned_write"))
+    assert stage is Stage.CODEGEN and found
+
+
+def test_an_engine_gives_contiguous_tensors_of_its_own() -> None:
+    stage, found = first_different(compiled("transposed"))
+    assert stage is Stage.CODEGEN and {d.kind for d in found} == {Kind.LOST_ALIAS, Kind.WRONG_METADATA}
 
 
 # ------------------------------------------------------------------------- faults are seen where they are

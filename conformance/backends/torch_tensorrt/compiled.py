@@ -70,11 +70,17 @@ class TorchTensorRTCompiled(Compiled):
             return self._decomposed()
         spec, hidden = out_spec(record.result), len(record.copied_back)
         common: dict[str, Any] = {"buffers": record.lifted_buffers, "hidden": hidden, "out_spec": spec}
+        meant = {*record.buffer_writes, *record.lifted_buffers}  # an engine may write more than it should: codegen's fault
         if stage is Stage.POSTGRAD and record.lowered is not None and record.error is None:
-            return Program(record.lowered, self.module, writes=record.writes(), **common)
-        if stage is Stage.FUSION and record.partitioned is not None and record.error is None:
-            engines = {engine.name: engine.writes for engine in record.engines}
+            writes = {name: node for name, node in record.writes().items() if name in meant}
+            return Program(record.lowered, self.module, writes=writes, **common)
+        if record.partitioned is None or record.error is not None:
+            return None
+        if stage is Stage.FUSION:
+            engines = {e.name: {name: node for name, node in e.writes.items() if name in meant} for e in record.engines}
             return Program(record.partitioned, self.module, engines=engines, **common)
+        if stage is Stage.CODEGEN:
+            return Program(record.partitioned, self.module, engines={e.name: e for e in record.engines}, **common)
         return None
 
     def _decomposed(self) -> Callable[..., Any] | None:

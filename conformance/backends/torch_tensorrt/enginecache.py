@@ -260,4 +260,5 @@ def _with_arguments(gm: fx.GraphModule, name: str, args: tuple[Any, ...]) -> fx.
     twin = snapshot(gm)
     by_name = {node.name: node for node in twin.graph.nodes}
     by_name[name].args = map_arg(args, lambda n: by_name[n.name])
+    twin.recompile()
     return twin

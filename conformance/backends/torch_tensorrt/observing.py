@@ -162,10 +162,7 @@ def _without_metadata(gm: fx.GraphModule) -> int:
 
 
 def _has_converter(node: fx.Node, library: Library) -> bool:
-    try:
-        return bool(library.converters.get_all_converters_with_target(node.target))
-    except Exception:
-        return False
+    return node.target in library.converters.unique_targets()
 
 
 def _final(record: Recording) -> fx.GraphModule:

@@ -2,7 +2,8 @@
 
 From lowering on, Torch-TensorRT takes writes to inputs out of the graph and leaves them to layers whose output is aliased to the
 input. A program run in PyTorch has no such layers, so what they write is written here, and nothing else is: a write that no
-layer stands for is lost, as it is in the engine."""
+layer stands for is lost, as it is in the engine. As of code generation an engine also gives what an engine gives: contiguous tensors
+of its own, or the aliased input itself, as many as it has names for."""
 
 from __future__ import annotations
 
@@ -14,9 +15,12 @@ import torch
 from torch import fx, nn
 from torch.utils import _pytree as pytree
 
+from conformance.backends.torch_tensorrt.recording import Engine
+
 
 class Program:
     """state: the module whose buffers the call reads and writes. writes: input or buffer placeholder → node whose value goes there.
+    engines: submodule → input of the engine → node whose value goes there, or the engine itself, to do as it does.
     buffers: placeholder → buffer that is passed for it. hidden: outputs at the end that the user does not see."""
 
     def __init__(
@@ -26,7 +30,7 @@ class Program:
         *,
         writes: Mapping[str, str] | None = None,
         buffers: Mapping[str, str] | None = None,
-        engines: Mapping[str, Mapping[str, str]] | None = None,
+        engines: Mapping[str, Mapping[str, str] | Engine] | None = None,
         hidden: int = 0,
         out_spec: Any = None,
     ) -> None:
@@ -64,7 +68,7 @@ class Program:
 class _Runner(fx.Interpreter):
     """Runs a graph and keeps the values of some nodes; engines' submodules write to their own inputs where a layer does so."""
 
-    def __init__(self, gm: fx.GraphModule, engines: Mapping[str, Mapping[str, str]], keep: set[str]) -> None:
+    def __init__(self, gm: fx.GraphModule, engines: Mapping[str, Mapping[str, str] | Engine], keep: set[str]) -> None:
         super().__init__(gm)
         self.engines = engines
         self.keep = keep
@@ -77,17 +81,43 @@ class _Runner(fx.Interpreter):
         return value
 
     def call_module(self, target: Any, args: Any, kwargs: Any) -> Any:
-        writes = self.engines.get(str(target))
-        if not writes:
+        engine = self.engines.get(str(target))
+        if not engine:
             return super().call_module(target, args, kwargs)
+        writes = engine.writes if isinstance(engine, Engine) else engine
         submodule = self.fetch_attr(target)
         runner = _Runner(submodule, {}, set(writes.values()))
         result = runner.run(*args, **kwargs)
         placeholders = [str(node.target) for node in submodule.graph.nodes if node.op == "placeholder"]
-        for name, value in zip(placeholders, args, strict=False):
+        given = dict(zip(placeholders, args, strict=False))
+        outputs = _outputs(engine, result, given) if isinstance(engine, Engine) else result
+        for name, value in given.items():
             if writes.get(name) in runner.kept and isinstance(value, torch.Tensor):
                 value.copy_(runner.kept[writes[name]])
-        return result
+        return outputs
+
+
+def _outputs(engine: Engine, result: Any, given: Mapping[str, Any]) -> Any:
+    """What `TorchTensorRTModule.forward` returns: aliased outputs at the end are taken for side effects and left out; two nodes
+    that became one tensor of the network have one name."""
+    values = list(result) if isinstance(result, (tuple, list)) else [result]
+    names = [name for name in engine.outputs if name in engine.aliased_io or _index(name) < len(values)]
+    while len(names) > 1 and names[-1] in engine.aliased_io and not set(names) <= set(engine.aliased_io):
+        names.pop()
+    outputs = []
+    for name in names:
+        aliased = given.get(engine.aliased_io[name][0]) if name in engine.aliased_io else None
+        outputs.append(_own(values[_index(name)]) if aliased is None else aliased)
+    return outputs[0] if len(outputs) == 1 else tuple(outputs)
+
+
+def _index(name: str) -> int:
+    """The interpreter calls its outputs `output0`, `output1` … by their place."""
+    return int(name.removeprefix("output"))
+
+
+def _own(value: Any) -> Any:
+    return value.clone(memory_format=torch.contiguous_format) if isinstance(value, torch.Tensor) else value
 
 
 def has_structure(gm: fx.GraphModule) -> bool:
