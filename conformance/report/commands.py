@@ -32,8 +32,9 @@ Writer = Callable[[Path], object]
 @click.argument("records", nargs=-1, required=True, type=FILE)
 @click.option("-o", "--output", type=FILE, help="matrix.html, .md, .json, or .xml (JUnit); without it, the terminal.")
 @click.option("--title", default="Compatibility matrix", show_default=True)
+@click.option("--evidence/--no-evidence", default=True, help="Whether a large page gets a folder of evidence beside it.", show_default=True)
 @click.option("--annotations", "annotate", is_flag=True, help="Print GitHub workflow commands for what is unexpected.")
-def matrix(records: tuple[Path, ...], output: Path | None, title: str, annotate: bool) -> None:
+def matrix(records: tuple[Path, ...], output: Path | None, title: str, evidence: bool, annotate: bool) -> None:
     """The compatibility matrix of one or more RECORDS."""
     made = combine(load(records))
     _warn(made.problems)
@@ -43,7 +44,7 @@ def matrix(records: tuple[Path, ...], output: Path | None, title: str, annotate:
         _write(
             output,
             {
-                ".html": lambda path: write_page(made, path, title),
+                ".html": lambda path: write_page(made, path, title, evidence),
                 ".md": _text(lambda: matrix_markdown(made, title)),
                 ".json": _text(lambda: _json(matrix_json(made))),
                 ".xml": lambda path: write_junit(merged(made), path),

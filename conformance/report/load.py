@@ -70,6 +70,12 @@ class Loaded:
     def texts(self) -> Path:
         return record.texts_folder(self.path)
 
+    def text_size(self, digest: str) -> int | None:
+        try:
+            return (self.texts / f"{digest}.txt").stat().st_size if is_digest(digest) else None
+        except OSError:
+            return None
+
     def text(self, digest: Any, limit: int) -> tuple[str, bool] | None:
         """A long text by its digest, and whether it was cut. None where the digest is none or the file is not there."""
         if not is_digest(digest):

@@ -3,9 +3,6 @@
 from __future__ import annotations
 
 import hashlib
-import json
-import re
-from collections.abc import Iterator
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -14,114 +11,43 @@ from jinja2 import Environment, FileSystemLoader, StrictUndefined
 from markupsafe import Markup
 
 from conformance.report import clean
-from conformance.report.columns import CHUNK, encode, evidence, order
+from conformance.report.columns import CHUNK, encode, order
+from conformance.report.evidence import Evidence, json_text
 from conformance.report.load import Loaded, mapping, no_collection
 from conformance.report.look import LETTERS
-from conformance.report.matrix import Entry, Matrix
+from conformance.report.matrix import Matrix
 
 HOME = Path(__file__).parent
 SCRIPTS = ("data", "state", "filters", "grid", "highlight", "compare", "graph", "charts", "panel", "views", "main")
-# What may stand on the page itself, beside the columns: together under 3 MB.
-INLINE_EVIDENCE = 700_000
-INLINE_TEXTS = 500_000
-TEXT = 2_000_000
-_OWN_FILE = re.compile(r"[0-9a-f]{8,64}\.js")
 
 
-def write_page(matrix: Matrix, path: Path, title: str = "Compatibility matrix") -> list[Path]:
-    """Write the page, and the folder of its evidence where it needs one. Returns what was written."""
+def write_page(matrix: Matrix, path: Path, title: str = "Compatibility matrix", evidence: bool = True) -> list[Path]:
+    """Write the page, and the folder of its evidence where it needs one and may have one. Returns what was written."""
     with no_collection():
-        return _write_page(matrix, path, title)
+        return _write_page(matrix, path, title, evidence)
 
 
-def _write_page(matrix: Matrix, path: Path, title: str) -> list[Path]:
+def _write_page(matrix: Matrix, path: Path, title: str, evidence: bool) -> list[Path]:
     placed = order(matrix)
-    data = {**_head(matrix, title), **encode(matrix, placed)}
-    folder = path.with_name(path.stem + ".evidence")
     entries = [entry for _, _, entry in placed]
-    store = Evidence(folder, inline=INLINE_EVIDENCE)
-    data["chunk"] = CHUNK
-    data["chunks"] = [store.add(json_text([evidence(entry) for entry in chunk])) for chunk in _chunks(entries)]
-    texts = Evidence(folder, inline=INLINE_TEXTS)
-    missing = texts.add_texts(entries)
-    data["missing"] = missing
-    inline = {**store.close(), **texts.close()}
-    data["folder"] = folder.name
-    written = sorted({*store.files, *texts.files})
-    _sweep(folder, {file.name for file in written})
-    path.write_text(render("matrix.html", title=title, data=data, scripts=SCRIPTS, inline=inline, matrix=matrix), encoding="utf-8")
-    return [path, *written]
-
-
-class Evidence:
-    """Texts by digest: on the page while they are few, else each in a file of its own that the page runs to get it.
-
-    A page opened from a file may not fetch other files, but it may run scripts: so each file is one call."""
-
-    def __init__(self, folder: Path, inline: int) -> None:
-        self.folder = folder
-        self.room = inline
-        self.used = 0
-        self.held: dict[str, str] = {}
-        self.seen: set[str] = set()
-        self.files: list[Path] = []
-
-    def add(self, encoded: str, digest: str | None = None) -> str:
-        digest = digest or hashlib.sha256(encoded.encode()).hexdigest()[:16]
-        if digest in self.seen:
-            return digest
-        self.seen.add(digest)
-        self.used += len(encoded)
-        if self.used > self.room:
-            self._spill()
-            self._write(digest, encoded)
-        else:
-            self.held[digest] = encoded
-        return digest
-
-    def add_texts(self, entries: list[Entry]) -> list[str]:
-        """The texts of all cells; returns the digests whose text is not beside the record."""
-        missing = []
-        for entry in entries:
-            for digest in mapping(entry.line.get("texts")).values():
-                if not isinstance(digest, str) or digest in self.seen:
-                    continue
-                found = entry.run.text(digest, TEXT)
-                if found is None:
-                    missing.append(clean.name(digest))
-                    self.seen.add(digest)
-                else:
-                    self.add(json_text({"text": found[0], "cut": found[1]}), digest)
-        return missing
-
-    def close(self) -> dict[str, Markup]:
-        """What stays on the page."""
-        return {digest: Markup(encoded) for digest, encoded in self.held.items()}
-
-    def _spill(self) -> None:
-        """All or nothing is inline, so that a page without its folder misses all of one kind and says so once."""
-        for digest, encoded in self.held.items():
-            self._write(digest, encoded)
-        self.held.clear()
-
-    def _write(self, digest: str, encoded: str) -> None:
-        self.folder.mkdir(parents=True, exist_ok=True)
-        file = self.folder / f"{digest}.js"
-        file.write_text(f'conformanceEvidence("{digest}", {encoded});\n', encoding="ascii")
-        self.files.append(file)
-
-
-def json_text(value: Any) -> str:
-    """JSON that may stand inside a script element, and in a script: ASCII, without the characters that end either."""
-    encoded = json.dumps(value, separators=(",", ":"), ensure_ascii=True, allow_nan=False)
-    return encoded.replace("<", "\\u003c").replace(">", "\\u003e").replace("&", "\\u0026")
+    store = Evidence(path.with_name(path.stem + ".evidence") if evidence else None)
+    data = {**_head(matrix, title), **encode(matrix, placed), "chunk": CHUNK, "chunks": store.facts(entries)}
+    data["prefix"], data["missing"] = store.texts(entries)
+    if data["missing"]:
+        said = f"{len(data['missing'])} texts are not beside their records: keep the folder NAME.texts beside NAME.jsonl"
+        data["problems"] = [*data["problems"], said]
+    data["folder"] = store.folder.name if store.folder else ""
+    store.sweep()
+    inline = {name: Markup(encoded) for name, encoded in store.inline.items()}
+    path.write_text(render("matrix.html", title=title, data=data, scripts=SCRIPTS, inline=inline), encoding="utf-8")
+    return [path, *sorted(store.files)]
 
 
 def render(template: str, **values: Any) -> str:
-    environment = _environment()
-    # Known only once the page is made, so no text of a record can carry it.
-    nonce = hashlib.sha256(json_text(values.get("data")).encode()).hexdigest()[:24]
-    return environment.get_template(template).render(nonce=nonce, **values)
+    """The nonce is a digest of the page itself, so that no text of a record can carry it."""
+    page = _environment().get_template(template)
+    content = json_text(values["data"]) if "data" in values else page.render(nonce="", **values)
+    return page.render(nonce=hashlib.sha256(content.encode()).hexdigest()[:24], **values)
 
 
 @cache
@@ -169,17 +95,3 @@ def _head(matrix: Matrix, title: str) -> dict[str, Any]:
         "columns": [[*column, int(column in latest)] for column in matrix.columns],
         "rows": matrix.rows,
     }
-
-
-def _chunks(entries: list[Entry]) -> Iterator[list[Entry]]:
-    for start in range(0, len(entries), CHUNK):
-        yield entries[start : start + CHUNK]
-
-
-def _sweep(folder: Path, keep: set[str]) -> None:
-    """Remove what an earlier page left here, and only that: files with our kind of name."""
-    if not folder.is_dir():
-        return
-    for file in folder.iterdir():
-        if file.name not in keep and _OWN_FILE.fullmatch(file.name):
-            file.unlink()

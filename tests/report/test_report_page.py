@@ -261,7 +261,26 @@ def test_evidence_lies_beside_the_page_when_it_is_large(write: Write, tmp_path: 
     assert path.stat().st_size < 300_000 and len(written) > 1
     page = tab.open(path, "#cell=capture/eager/cpu/norm.a@2.14.1")
     page.wait_for_function("() => document.querySelector('#panel pre')?.textContent.length > 1000000")
-    assert (tmp_path / "matrix.evidence" / f"{trace.digest(long)}.js").is_file()
+    assert (tmp_path / "matrix.evidence" / f"{trace.digest(long)[0]}.js").is_file()
+
+
+def test_a_page_can_do_without_its_folder(write: Write, tmp_path: Path, tab: Tab) -> None:
+    lines = cells()
+    lines[0] |= {"observation": {"long": ["x" * 10_000] * 100}}
+    path = tmp_path / "matrix.html"
+    assert write_page(combine(load([write("run.jsonl", lines, TEXTS)])), path, evidence=False) == [path]
+    page = tab.open(path, "#cell=capture/eager/cpu/norm.a@2.14.1")
+    page.wait_for_selector("#panel .evidence[aria-busy=false]")
+    assert "made without its evidence" in page.inner_text("#panel")
+
+
+def test_an_earlier_pages_files_are_swept_and_no_others(write: Write, tmp_path: Path) -> None:
+    folder = tmp_path / "matrix.evidence"
+    folder.mkdir()
+    (folder / "0123456789abcdef.js").write_text("old")
+    (folder / "notes.txt").write_text("mine")
+    write_page(combine(load([write("run.jsonl", cells(), TEXTS)])), tmp_path / "matrix.html")
+    assert [file.name for file in folder.iterdir()] == ["notes.txt"]
 
 
 def test_a_lost_folder_is_said(write: Write, tmp_path: Path, chromium: Any) -> None:

@@ -69,8 +69,8 @@ window.conformanceEvidence = (digest, value) => {
 
 function fetchEvidence(digest) {
   if (arrived.has(digest)) return Promise.resolve(arrived.get(digest));
-  if (!/^[0-9a-f]{8,64}$/.test(digest)) return Promise.reject(new Error("not a digest"));
-  if (D.missing.includes(digest)) return Promise.reject(new Error("This text was not beside the record when the page was made."));
+  if (!D.folder) return Promise.reject(new Error("This page was made without its evidence."));
+  if (!/^[0-9a-f]{1,64}$/.test(digest)) return Promise.reject(new Error("not a digest"));
   if (waiting.has(digest)) return waiting.get(digest).promise;
   const wait = {};
   wait.promise = new Promise((resolve, reject) => Object.assign(wait, {resolve, reject}));
@@ -83,6 +83,12 @@ function fetchEvidence(digest) {
   };
   document.head.append(script);
   return wait.promise;
+}
+
+function fetchText(digest) {
+  if (arrived.has(digest)) return Promise.resolve(arrived.get(digest));
+  if (D.missing.includes(digest) || !D.prefix && D.folder) return Promise.reject(new Error("This text was not beside the record when the page was made."));
+  return fetchEvidence(digest.slice(0, D.prefix || 1)).then(bundle => bundle[digest]);
 }
 
 const cellEvidence = i => fetchEvidence(D.chunks[Math.floor(i / D.chunk)]).then(list => list[i % D.chunk]);

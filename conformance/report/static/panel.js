@@ -159,7 +159,7 @@ function toolbar(box, label, modes) {
 
 function pairBox(beforeName, beforeDigest, afterName, afterDigest) {
   const box = h("div", {class: "text", "aria-busy": "true"}, h("pre", {}, "Loading…"));
-  Promise.all([fetchEvidence(beforeDigest), fetchEvidence(afterDigest)]).then(([before, after]) => {
+  Promise.all([fetchText(beforeDigest), fetchText(afterDigest)]).then(([before, after]) => {
     const sides = sideBySide(before.text, after.text);
     const modes = sides ? [["Side by side", () => sides.table]] : [];
     modes.push(["Before", () => code(beforeName, before)], ["After", () => code(afterName, after)]);
@@ -173,7 +173,7 @@ function pairBox(beforeName, beforeDigest, afterName, afterDigest) {
 
 function textBox(name, digest) {
   const box = h("div", {class: "text", "aria-busy": "true"}, h("pre", {}, "Loading…"));
-  fetchEvidence(digest).then(found => {
+  fetchText(digest).then(found => {
     const picture = /graph|before|after/i.test(name) ? drawGraph(found.text) : null;
     const modes = [["Text", () => code(name, found)]];
     if (picture) modes.push(["Draw", () => picture]);
