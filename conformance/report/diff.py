@@ -175,6 +175,7 @@ def _change(place: Address, old: Mapping[str, Any] | None, new: Mapping[str, Any
         and new is not None
         and old.get("verdict") == new.get("verdict")
         and old.get("observation") == new.get("observation")
+        and old.get("findings") == new.get("findings")
     ):
         return None
     was, now = verdict(old) if old is not None else "", verdict(new) if new is not None else ""
@@ -186,12 +187,19 @@ def _change(place: Address, old: Mapping[str, Any] | None, new: Mapping[str, Any
         # Blocked or unavailable on one side: nothing to compare, but a failure that comes into sight is worth its name.
         return Change(place, "new" if not seen_before else "gone", was, now, reason, finding)
     assert old is not None and new is not None
-    moved = tuple(facts.changes(mapping(old.get("observation")), mapping(new.get("observation"))))
+    moved = (*_other_findings(old, new, was, now), *facts.changes(mapping(old.get("observation")), mapping(new.get("observation"))))
     remade = bool(old.get("micrograph") and new.get("micrograph") and old["micrograph"] != new["micrograph"])
     kind = _kind(was, now, moved)
     if kind is None:
         return None
     return Change(place, kind, was, now, reason if was != now else "", finding if was != now else "", moved, now == "xfail", remade)
+
+
+def _other_findings(old: Mapping[str, Any], new: Mapping[str, Any], was: str, now: str) -> Iterator[tuple[str, Any, Any]]:
+    """It failed and fails, but for another reason. Details differ from run to run, kinds and checks do not."""
+    before, after = (sorted({f"{check} {kind}" for kind, check, _ in findings(line)}) for line in (old, new))
+    if was == now and before != after:
+        yield "findings", before, after
 
 
 def _kind(was: str, now: str, moved: Iterable[tuple[str, Any, Any]]) -> str | None:
@@ -212,9 +220,10 @@ def _strength(path: str) -> int:
 
 
 def _worse(path: str, old: Any, new: Any) -> bool:
-    """Did a number that has a direction go the wrong way? A fact that is not there counts as zero only beside a number."""
+    """Did a number that has a direction go the wrong way? In a table of counts an absent entry is zero; a whole fact that is
+    absent is not known."""
     way = facts.direction(path)
-    if not way or facts.weak(path):
+    if not way or facts.weak(path) or ((old is None or new is None) and "." not in path):
         return False
     before, after = facts.number(old) if old is not None else 0.0, facts.number(new) if new is not None else 0.0
     return before is not None and after is not None and (after - before) * way > 0

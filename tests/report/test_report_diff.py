@@ -76,10 +76,19 @@ def test_new_and_gone(run_of: RunOf) -> None:
         ({"guards": 10}, {"guards": 12}, "moved"),
         ({"ops": {"aten.add": 1}}, {"ops": {"aten.mul": 1}}, "moved"),
         ({"code_digest": "a"}, {"code_digest": "b"}, "reworded"),
+        ({}, {"kernels": 2}, "moved"),  # not known before, so not worse
     ],
 )
 def test_observations_move_though_both_pass(run_of: RunOf, old: dict[str, Any], new: dict[str, Any], kind: str) -> None:
     assert kinds(run_of, [cell(NAME, observation=old)], [cell(NAME, observation=new)]) == [kind]
+
+
+def test_failing_for_another_reason_is_a_movement(run_of: RunOf) -> None:
+    def failing(kind: str, detail: str) -> list[dict[str, Any]]:
+        return [cell(NAME, "fail", findings=[{"kind": kind, "check": "C1", "detail": detail}])]
+
+    assert kinds(run_of, failing("unfused", "a"), failing("crash", "a")) == ["moved"]
+    assert kinds(run_of, failing("unfused", "0.13 off"), failing("unfused", "0.14 off")) == []
 
 
 @pytest.mark.parametrize("fact", ["compile_seconds", "seconds", "engine_bytes", "wall_ms", "cache_path"])
