@@ -141,10 +141,10 @@ class Codegen:
 
 @dataclass(frozen=True)
 class Runtime:
-    """mutates: inputs written to. aliases: output index → input index whose storage it shares. random: draws random
-    numbers, so that only equal seeds can be compared. Both are held against eager as well."""
+    """mutates: inputs written to (None: whatever eager writes to). aliases: output index → input index whose storage it
+    shares. random: draws random numbers, so that only equal seeds can be compared. Eager must keep to it as well."""
 
-    mutates: tuple[int, ...] = ()
+    mutates: tuple[int, ...] | None = None
     aliases: Mapping[int, int] = field(default_factory=dict)
     random: bool = False
 

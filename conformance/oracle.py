@@ -397,7 +397,7 @@ def signature(outcome: Outcome) -> dict[str, Any]:
         f"{str(x.dtype)[6:]}{list(x.shape)}{list(outcome.strides[i] or ())}" if isinstance(x, torch.Tensor) else type(x).__name__
         for i, x in enumerate(outcome.outputs)
     ]
-    return {"outputs": outputs, "shares": [s for s in outcome.shares if s]}
+    return {"outputs": outputs, "shares": [f"output {i} shares with {s}" for i, s in enumerate(outcome.shares) if s]}
 
 
 def mutated(outcome: Outcome, inputs: tuple[Any, ...]) -> list[int]:

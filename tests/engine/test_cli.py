@@ -48,7 +48,7 @@ def mine(folder: Path, text: str = MICROGRAPH, **more: str) -> list[str]:
     ("args", "says"),
     [
         (["run", "-s", "captur"], "unknown stage 'captur': did you mean capture?"),
-        (["run", "-b", "inducter"], "unknown backend 'inducter': did you mean inductor?"),
+        (["run", "-b", "inducter"], "unknown backend 'inducter': did you mean inductor or"),
         (["run", "-b", "eager", "-t", "sm_91"], "unknown target 'sm_91'"),
         (["run", "-b", "eager", "-m", "norm.nothing"], "unknown micrograph 'norm.nothing'"),
         (["run", "--resume"], "--resume needs --record"),
