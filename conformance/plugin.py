@@ -25,6 +25,7 @@ from conformance.verdict import Verdict
 from conformance.workbench import Result, Workbench
 
 PROPERTY = "conformance"
+pytest_plugins = ["conformance.fuzz.marks"]
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:

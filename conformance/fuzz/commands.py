@@ -63,6 +63,7 @@ def fuzz(
         if not chosen(library, [glob]):
             raise unknown("micrograph", glob, library)
     names = chosen(library, globs)
+    _quiet()
     session = Session(
         found,
         where,
@@ -74,6 +75,16 @@ def fuzz(
     )
     _watched(session)
     return _ended(session, as_json)
+
+
+def _quiet() -> None:
+    """Recompiles and odd values are what a fuzzer is for: compilers need not warn of them."""
+    import logging
+    import warnings
+
+    warnings.filterwarnings("ignore")
+    for name in ("torch._dynamo", "torch._inductor", "torch.utils.cpp_extension"):
+        logging.getLogger(name).setLevel(logging.ERROR)
 
 
 def _watched(session: Any) -> None:

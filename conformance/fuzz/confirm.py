@@ -9,6 +9,7 @@ from typing import Any
 
 from conformance import backends, faults
 from conformance.backends.base import Case
+from conformance.fuzz import guards
 from conformance.fuzz.example import Example, read
 from conformance.stage import STAGES, Stage
 from conformance.target import Target
@@ -17,6 +18,8 @@ from conformance.workbench import Examination
 
 def findings(example: Example, backend: str, target: str) -> list[dict[str, Any]]:
     """What the workbench finds in these calls, made one after the other on one compile."""
+    if example.about == "guards":
+        return guards.replayed(example, backends.get(backend))
     micrograph = example.as_micrograph()
     found = backends.get(backend)
     stages = [stage for stage in STAGES if stage is not Stage.CACHE]

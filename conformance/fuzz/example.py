@@ -43,6 +43,7 @@ class Call:
     given: tuple[Given, ...]
     dtype: str = ""  # of all inputs that allow it, and of the module; "": as declared
     seed: int = 0
+    mode: str = ""  # what surrounds the call: grad, autocast, inference
 
     def inputs(self, micrograph: type[Micrograph], dims: Mapping[str, int] | None = None, device: str = "cpu") -> tuple[Any, ...]:
         sizes = {**micrograph.dims, **self.dims, **(dims or {})}
@@ -111,6 +112,7 @@ class Example:
     dynamic: tuple[str, ...] = ()
     source: str = ""  # of a generated micrograph
     mutates: tuple[int, ...] | None = None
+    about: str = "answers"  # or "guards": what is wrong is when it captured again
 
     def to_json(self) -> dict[str, Any]:
         return {"schema": SCHEMA, **asdict(self)}
@@ -121,10 +123,11 @@ class Example:
             raise UsageError(f"{where} is not an example: expected schema {SCHEMA!r}")
         try:
             calls = tuple(
-                Call(dict(c["dims"]), tuple(Given(**g) for g in c["given"]), str(c["dtype"]), int(c["seed"])) for c in data["calls"]
+                Call(dict(c["dims"]), tuple(Given(**g) for g in c["given"]), str(c["dtype"]), int(c["seed"]), str(c.get("mode", "")))
+                for c in data["calls"]
             )
             mutates = None if data["mutates"] is None else tuple(data["mutates"])
-            example = cls(data["micrograph"], calls, tuple(data["dynamic"]), data["source"], mutates)
+            example = cls(data["micrograph"], calls, tuple(data["dynamic"]), data["source"], mutates, data.get("about", "answers"))
         except (KeyError, TypeError, ValueError) as error:
             raise UsageError(f"{where} is damaged: {type(error).__name__}: {error}") from None
         for layout in {g.layout for c in calls for g in c.given}:

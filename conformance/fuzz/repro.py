@@ -110,7 +110,8 @@ def _call(example: Example, base: type[Micrograph], call: Call) -> str:
         if address not in storages:
             storages[address] = f"s{index}"
             lines.append(f"    s{index} = {_storage(value)}")
-        lines.append(f"    x{index} = torch.as_strided({storages[address]}, {tuple(value.shape)}, {value.stride()}, {value.storage_offset()})")
+        place = f"{tuple(value.shape)}, {value.stride()}, {value.storage_offset()}"
+        lines.append(f"    x{index} = torch.as_strided({storages[address]}, {place})")
         if isinstance(spec, Tensor) and spec.grad:
             lines[-1] += ".detach().requires_grad_()"
         lines += [f"    torch._dynamo.mark_dynamic(x{index}, {dim})" for dim in _marked(example, spec, value)]

@@ -35,7 +35,7 @@ class Profile:
 
 PROFILES = {
     "ci": Profile("ci", forms=2, examples=25, static=0, minutes=1.0, derandomize=True),
-    "nightly": Profile("nightly", forms=5, examples=120, static=60, minutes=30.0),
+    "nightly": Profile("nightly", forms=4, examples=60, static=30, minutes=30.0),
     "deep": Profile("deep", forms=10, examples=400, static=40, minutes=240.0),
 }
 POOLS = 16  # pools of forms for each micrograph: a failing example in the database belongs to one of them

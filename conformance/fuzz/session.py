@@ -17,7 +17,7 @@ from hypothesis.database import ExampleDatabase
 from conformance import environment
 from conformance.backends.base import Backend
 from conformance.errors import UsageError, first_line
-from conformance.fuzz import programs
+from conformance.fuzz import guards, programs
 from conformance.fuzz.example import Example, generated
 from conformance.fuzz.finding import Finding, Findings, confirm, finding_of, key_of
 from conformance.fuzz.home import home
@@ -113,12 +113,12 @@ class Session:
             self.journal.unlink(missing_ok=True)
 
     def _next(self) -> list[str]:
-        """Those first that have had the fewest rounds; a generated graph after every third."""
+        """Those first that have had the fewest rounds; a generated graph after every second."""
         names = sorted(self.micrographs, key=lambda name: self.rounds.get(name, 0))
         if not self.graphs:
             return names
-        mixed = [x for i, name in enumerate(names, 1) for x in ([name, GRAPHS] if i % 3 == 0 else [name])]
-        return mixed if len(names) >= 3 else [*mixed, GRAPHS]
+        mixed = [x for i, name in enumerate(names, 1) for x in ([name, GRAPHS] if i % 2 == 0 else [name])]
+        return mixed if len(names) >= 2 else [*mixed, GRAPHS]
 
     def _round(self, name: str) -> None:
         number = self.rounds[name] = self.rounds.get(name, -1) + 1
@@ -126,6 +126,8 @@ class Session:
             source = programs.source(number) if name == GRAPHS else ""
             micrograph = generated(source) if source else self.micrographs[name]
             suspect = self._search(micrograph, number, source)
+            if suspect is None and not source:
+                suspect = self._guards(micrograph, number)
             if suspect is not None and source:
                 self.tell(micrograph.name(), "making the graph smaller")
                 suspect = programs.smaller(suspect, source, self.backend, self.target)
@@ -159,6 +161,17 @@ class Session:
         if not ran and rejected and not source:
             self.problems.append(f"{name}: eager rejects every input that its own specs allow ({rejected} draws)")
         return suspect
+
+    def _guards(self, micrograph: type[Micrograph], number: int) -> Suspect | None:
+        """Sequences of calls against the model of guards, for a backend that Dynamo captures for."""
+        if not hasattr(self.backend, "front_door") or not guards.predictable(micrograph) or self.out_of_time():
+            return None
+        self.tell(micrograph.name(), "guards")
+        found = guards.search_guards(micrograph, examples=3, number=number)
+        if found is None:
+            return None
+        difference = Difference(found[1].kind, "capture", found[1].detail)
+        return Suspect(found[0], (difference,)) if key_of(micrograph.name(), None, difference) not in self.known else None
 
     def _report(self, suspect: Finding) -> None:
         """Confirmed in a fresh process, it is a finding; else it is kept apart."""
