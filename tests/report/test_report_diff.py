@@ -9,13 +9,13 @@ from typing import Any
 
 import pytest
 from click.testing import CliRunner
+from report_samples import Write, cell, compile_of
 
 from conformance.report import facts
 from conformance.report.commands import diff as diff_command
 from conformance.report.diff import Swap, compare
 from conformance.report.diffs import COMMENT, diff_json, diff_markdown, diff_page
 from conformance.report.load import Loaded
-from conftest import Write, cell, compile_of
 
 RunOf = Callable[..., Loaded]
 NAME = "fusion/inductor/cpu/norm.a"

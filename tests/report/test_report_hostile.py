@@ -12,6 +12,7 @@ from xml.etree import ElementTree
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from report_samples import Tab, Write, cell, header
 from rich.console import Console
 
 from conformance import record, trace
@@ -27,7 +28,6 @@ from conformance.report.markdown import code, escape, matrix_markdown
 from conformance.report.matrix import combine
 from conformance.report.page import write_page
 from conformance.report.terminal import findings_list, matrix_table
-from conftest import Tab, Write, cell, header
 
 RUN = "window.hacked = true"
 ATTACKS = [

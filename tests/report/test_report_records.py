@@ -13,6 +13,7 @@ from xml.etree import ElementTree
 
 import pytest
 from click.testing import CliRunner
+from report_samples import STAGES, Write, cell, compile_of, header
 from rich.console import Console
 
 from conformance.errors import UsageError
@@ -25,7 +26,6 @@ from conformance.report.load import Loaded, load, version_key
 from conformance.report.markdown import matrix_markdown
 from conformance.report.matrix import Column, combine
 from conformance.report.terminal import doctor_table, findings_list, matrix_table
-from conftest import STAGES, Write, cell, compile_of, header
 
 RunOf = Callable[..., Loaded]
 

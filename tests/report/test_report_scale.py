@@ -12,11 +12,11 @@ from typing import Any
 
 import pytest
 from generate import generate
+from report_samples import Tab, Write, cell
 
 from conformance.report.load import load
 from conformance.report.matrix import combine
 from conformance.report.page import write_page
-from conftest import Tab, Write, cell
 
 
 def test_five_thousand_cells_are_under_three_megabytes(tmp_path: Path) -> None:
