@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from contextlib import ExitStack
 from typing import Any
 
 import torch
@@ -33,7 +34,9 @@ def no_shape_guards() -> Iterator[None]:
 @fault("capture", "missed_recompile wrong_result", "pointwise.scalar_argument edge.nested")
 def no_constant_guards() -> Iterator[None]:
     """A Python number or flag that was burnt into the graph is not guarded."""
-    with swapped(f"{GUARDS}.EQUALS_MATCH", _nothing), swapped(f"{GUARDS}.CONSTANT_MATCH", _nothing), swapped(f"{GUARDS}.BOOL_MATCH", _nothing):
+    with ExitStack() as stack:
+        for kind in ("EQUALS_MATCH", "CONSTANT_MATCH", "BOOL_MATCH"):
+            stack.enter_context(swapped(f"{GUARDS}.{kind}", _nothing))
         yield
 
 

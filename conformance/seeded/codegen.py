@@ -39,12 +39,12 @@ def cos_wrong_in_vectors() -> Iterator[None]:
         yield
 
 
-@fault("codegen", "wrong_result", "pointwise.shared_producer reduction.column_mean", culprit="exp")
+@fault("codegen", "wrong_result", "reduction.column_mean reduction.softmax", culprit="exp")
 def exp_wrong_in_scalars() -> Iterator[None]:
     """exp is right in vector code and wrong in the scalar code of the tail."""
-    with _ops(scalar=lambda x: f"(std::exp({x}) + 0.125f)", name="exp"):
-        with torch._inductor.config.patch({"cpp.enable_loop_tail_vec": False}):
-            yield
+    off = torch._inductor.config.patch({"cpp.enable_loop_tail_vec": False})
+    with _ops(scalar=lambda x: f"(std::exp({x}) + 0.125f)", name="exp"), off:
+        yield
 
 
 @fault("codegen", "wrong_result", "indexing.masked_fill edge.nan_inf", culprit="where")
@@ -61,9 +61,9 @@ def where_swapped() -> Iterator[None]:
 @fault("codegen", "wrong_result", "edge.nan_inf matmul.linear_bias_relu mutation.returns_input", culprit="maximum")
 def maximum_drops_nan() -> Iterator[None]:
     """maximum and relu do not pass NaN on, and clamp at a half."""
-    with _ops(lambda a, b: f"std::max({a}, {b} + ({b} - {b}) + decltype({b})(0.5))", lambda a, b: f"at::vec::clamp_min({a}, {b} + {b} - {b} + decltype({b})(0.5f))", name="maximum"), _ops(
-        lambda x: f"std::max({x}, decltype({x})(0.5))", lambda x: f"at::vec::clamp_min({x}, decltype({x})(0.5f))", name="relu"
-    ):
+    scalar, vector = "std::max({0}, {1} + decltype({1})(0.5))", "at::vec::clamp_min({0}, {1} + decltype({1})(0.5f))"
+    relu, vector_relu = "std::max({0}, decltype({0})(0.5))", "at::vec::clamp_min({0}, decltype({0})(0.5f))"
+    with _ops(scalar.format, vector.format, name="maximum"), _ops(relu.format, vector_relu.format, name="relu"):
         yield
 
 
@@ -78,7 +78,7 @@ def sum_starts_at_one() -> Iterator[None]:
         yield
 
 
-@fault("codegen", "wrong_result", "edge.nan_inf edge.extremes attention.sdpa_mask reduction.max_with_index", culprit="max")
+@fault("codegen", "wrong_result", "edge.nan_inf edge.extremes attention.sdpa_mask", culprit="max")
 def max_starts_at_zero() -> Iterator[None]:
     """Maxima start from zero, so that rows of negative numbers have none; so do indices of maxima."""
 
@@ -184,12 +184,7 @@ def addmm_drops_alpha() -> Iterator[None]:
 def output_strides_forgotten() -> Iterator[None]:
     """Outputs come in whatever strides the kernel likes."""
     with torch._inductor.config.patch(keep_output_stride=False):
-        from torch._inductor.graph import GraphLowering
-
-        with swapped("torch._inductor.graph:GraphLowering.try_match_insignificant_strides", lambda _: lambda self, tensor, *a, **k: tensor):
-            assert GraphLowering is not None
-            with swapped("torch._inductor.ir:ExternKernel.require_stride_order", lambda _: classmethod(lambda cls, x, *a, **k: x).__func__):
-                yield
+        yield
 
 
 @fault("codegen", "wrong_result", "edge.nan_inf edge.extremes", culprit="")
@@ -213,15 +208,15 @@ def code_does_not_compile() -> Iterator[None]:
         yield
 
 
-@fault("codegen", "bad_code numeric_drift wrong_result", "dtypes.bf16 norm.rmsnorm", culprit="")
-def bf16_truncated() -> Iterator[None]:
-    """Intermediate sums and products lose their low bits."""
+@fault("codegen", "numeric_drift wrong_result", "dtypes.bf16 norm.rmsnorm", culprit="")
+def products_a_little_small() -> Iterator[None]:
+    """Every product comes out half a percent too small."""
 
-    def make(original: Any) -> Any:
-        def mul(a: Any, b: Any) -> Any:
-            return f"({original(a, b)}) * 0.995f" if "vec" not in str(getattr(a, "dtype", "")) and getattr(a, "dtype", None) == torch.float32 else original(a, b)
+    def scalar(original: Any) -> Any:
+        return lambda a, b: f"({original(a, b)}) * 0.995f" if getattr(a, "dtype", None) == torch.float32 else original(a, b)
 
-        return mul
+    def vector(original: Any) -> Any:
+        return lambda a, b: f"({a} * {b}) * decltype({a})(0.995f)" if getattr(a, "dtype", None) == torch.float32 else original(a, b)
 
-    with swapped(f"{CPP}:CppOverrides.mul", make), swapped(f"{CPP}:CppVecOverrides.mul", lambda o: lambda a, b: f"({a} * {b}) * decltype({a})(0.995f)" if getattr(a, "dtype", None) == torch.float32 else o(a, b)):
+    with swapped(f"{CPP}:CppOverrides.mul", scalar), swapped(f"{CPP}:CppVecOverrides.mul", vector):
         yield

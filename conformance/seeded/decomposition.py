@@ -38,7 +38,6 @@ def _decomposed(**table: Callable[..., Any] | None) -> Iterator[None]:
 @contextmanager
 def _traced(path: str, edit: Callable[[Any], None]) -> Iterator[None]:
     """Edit the graph that AOTAutograd traced."""
-    from importlib import import_module
 
     def make(original: Any) -> Any:
         def trace(*args: Any, **kwargs: Any) -> Any:
@@ -50,9 +49,10 @@ def _traced(path: str, edit: Callable[[Any], None]) -> Iterator[None]:
         return trace
 
     # The function is imported by name where it is called.
-    users = [m for m in ("graph_compile", "jit_compile_runtime_wrappers") if _has(f"torch._functorch._aot_autograd.{m}", path.rpartition(":")[2])]
-    with swapped(f"torch._functorch._aot_autograd.{users[0]}:{path.rpartition(':')[2]}" if users else path, make):
-        import_module("torch._functorch.aot_autograd")
+    name = path.rpartition(":")[2]
+    users = [f"torch._functorch._aot_autograd.{module}" for module in ("graph_compile", "jit_compile_runtime_wrappers")]
+    user = next((module for module in users if _has(module, name)), path.partition(":")[0])
+    with swapped(f"{user}:{name}", make):
         yield
 
 

@@ -160,7 +160,7 @@ def reinplace_drops_write() -> Iterator[None]:
         yield
 
 
-@fault("postgrad", "wrong_result", "mutation.read_then_write mutation.two_inputs training.mutated_beside")
+@fault("postgrad", "wrong_result lost_mutation", "mutation.two_inputs mutation.read_then_write training.mutated_beside")
 def reinplace_too_early() -> Iterator[None]:
     """The write into an input is moved before the last read of its old value."""
 

@@ -53,9 +53,8 @@ def first_answer_forever() -> Iterator[None]:
     def change(program: Any, call: Any, inputs: list[Any]) -> Any:
         outputs = call(inputs)
         first = kept.setdefault(id(program), [program, [o.clone() if isinstance(o, torch.Tensor) else o for o in outputs]])[1]
-        return tuple(
-            old.clone() if isinstance(new, torch.Tensor) and old.shape == new.shape else new for old, new in zip(first, outputs, strict=True)
-        )
+        both = zip(first, outputs, strict=True)
+        return tuple(old.clone() if isinstance(new, torch.Tensor) and old.shape == new.shape else new for old, new in both)
 
     with _called(change):
         yield

@@ -1,0 +1,369 @@
+"""Inside the stage at fault: which capture, decomposition, pass, lowering or kernel.
+
+Everything here runs graphs that the trace holds, on the inputs of the failing call; only the last step compiles anything.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass, field
+from typing import Any
+from unittest.mock import patch
+
+import torch
+from torch import fx
+from torch.overrides import TorchFunctionMode
+from torch.utils import _pytree as pytree
+from torch.utils._python_dispatch import TorchDispatchMode
+
+from conformance import graphs, oracle
+from conformance.stage import Stage
+from conformance.triage import ir
+
+
+@dataclass
+class Culprit:
+    """`what` is a kind of thing (pass, decomposition, lowering, kernel …), `name` the thing."""
+
+    what: str
+    name: str
+    why: str
+    ops: list[str] = field(default_factory=list)  # the ops it concerns, for the reducer to begin with
+
+    def __str__(self) -> str:
+        return f"{self.what} {self.name}: {self.why}"
+
+
+@dataclass
+class Evidence:
+    """What was kept of the failing compile beyond what its trace holds."""
+
+    passes: list[tuple[str, fx.GraphModule]] = field(default_factory=list)  # the graph after each pass, in order
+    lowered: list[Any] = field(default_factory=list)  # GraphLowering objects
+    inputs: dict[int, list[Any]] = field(default_factory=dict)  # by number of the graph: the flat inputs of the program
+
+
+# ------------------------------------------------------------------------------------------- evidence
+
+
+@contextmanager
+def kept(evidence: Evidence) -> Iterator[Evidence]:
+    """Keep the graph after every pass, and the lowered form of every graph, of the compiles inside."""
+    from torch._inductor.scheduler import Scheduler
+    from torch._inductor.virtualized import V
+    from torch.fx.passes.graph_transform_observer import GraphTransformObserver
+
+    with ExitStack() as stack:
+        for name in ("apply_gm_pass", "apply_graph_pass"):
+            stack.enter_context(patch.object(GraphTransformObserver, name, _after_pass(getattr(GraphTransformObserver, name), evidence)))
+        original = Scheduler.codegen
+
+        def codegen(self: Any, *args: Any, **kwargs: Any) -> Any:
+            evidence.lowered.append(V.graph)
+            return original(self, *args, **kwargs)
+
+        stack.enter_context(patch.object(Scheduler, "codegen", codegen))
+        yield evidence
+
+
+def _after_pass(original: Callable[..., Any], evidence: Evidence) -> Callable[..., Any]:
+    def apply(self: Any, function: Any) -> Any:
+        result = original(self, function)
+        twin = fx.GraphModule(self.gm, _copied(self.gm.graph))
+        evidence.passes.append((f"{self.subsystem or ''}:{self.passname}".lstrip(":"), twin))
+        return result
+
+    return apply
+
+
+def _copied(graph: fx.Graph) -> fx.Graph:
+    import copy
+
+    return copy.deepcopy(graph)
+
+
+# -------------------------------------------------------------------------------------------- capture
+
+
+class _Calls(TorchFunctionMode):
+    def __init__(self) -> None:
+        super().__init__()
+        self.names: list[str] = []
+
+    def __torch_function__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+        name = getattr(func, "__name__", str(func))
+        if name not in ("__get__", "__set__", "size", "dim", "stride", "__len__"):
+            self.names.append(name.strip("_"))
+        return func(*args, **(kwargs or {}))
+
+
+def of_capture(module: Any, inputs: tuple[Any, ...], captured: list[fx.GraphModule]) -> Culprit | None:
+    """The first call of the program that the captured graph does not have in its place."""
+    with _Calls() as calls:
+        module(*inputs)
+    have = [
+        (n.target if isinstance(n.target, str) else getattr(n.target, "__name__", str(n.target))).strip("_")
+        for gm in captured
+        for n in gm.graph.nodes
+        if n.op in ("call_function", "call_method")
+    ]
+    lost = [name for name in dict.fromkeys(calls.names) if calls.names.count(name) > have.count(name)]
+    extra = [name for name in dict.fromkeys(have) if have.count(name) > calls.names.count(name)]
+    if not lost and not extra:
+        return Culprit("capture", "outputs", "every call was captured; what the graph returns, or in which order, is wrong")
+    shown = f"the program calls {', '.join(lost[:4]) or 'nothing more'}; the graph has {', '.join(extra[:4]) or 'nothing'} instead"
+    return Culprit("capture", (lost or extra)[0], shown, lost or extra)
+
+
+# -------------------------------------------------------------------------------------- decomposition
+
+
+class _Against(TorchDispatchMode):
+    """Every ATen op that the program calls, held against its decomposition on the same values."""
+
+    def __init__(self, table: dict[Any, Any]) -> None:
+        super().__init__()
+        self.table, self.wrong = table, {}
+
+    def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+        kwargs = kwargs or {}
+        decomposition = self.table.get(func)
+        if decomposition is not None and func not in self.wrong and not func._schema.is_mutable:
+            self._compare(func, decomposition, args, kwargs)
+        return func(*args, **kwargs)
+
+    def _compare(self, func: Any, decomposition: Any, args: Any, kwargs: Any) -> None:
+        random = torch.Tag.nondeterministic_seeded in func.tags
+        state = torch.get_rng_state()
+        try:
+            want = func(*args, **kwargs)
+            torch.set_rng_state(state)
+            got = decomposition(*args, **kwargs)
+        except Exception as error:
+            if "NotImplemented" not in str(error):
+                self.wrong[func] = f"it raises {type(error).__name__}"
+            return
+        finally:
+            torch.set_rng_state(state)
+        if got is NotImplemented or random:
+            return
+        for g, w in zip(pytree.tree_leaves(got), pytree.tree_leaves(want), strict=False):
+            if isinstance(w, torch.Tensor) and isinstance(g, torch.Tensor) and w.numel():
+                if g.dtype != w.dtype or g.shape != w.shape:
+                    self.wrong[func] = f"it gives {g.dtype} {tuple(g.shape)}, the op gives {w.dtype} {tuple(w.shape)}"
+                    return
+                for difference in oracle.value_differences("", g.detach(), w.detach()):
+                    self.wrong[func] = difference.detail
+                    return
+
+
+def of_decomposition(module: Any, inputs: tuple[Any, ...], watch: Any) -> Culprit | None:
+    from torch._inductor.decomposition import select_decomp_table
+
+    wants_grad = any(isinstance(x, torch.Tensor) and x.requires_grad for x in inputs)
+    with torch.set_grad_enabled(wants_grad), _Against(dict(select_decomp_table())) as mode:
+        outcome = oracle.run(module, inputs, module)
+        del outcome
+    if mode.wrong:
+        op, why = next(iter(mode.wrong.items()))
+        return Culprit("decomposition", str(op), why, [str(op)])
+    left = sorted({name for gm in watch.aot for name in _decomposable(gm)})
+    if left:
+        return Culprit("decomposition", left[0], "it is missing: the op was left whole", left)
+    eager, traced = _ops_of_eager(module, inputs), _all_ops(watch.aot)
+    written = [name for name in eager if name.split(".")[1].endswith("_") and name.split(".")[1] != "copy_"]
+    if written and not any(graphs.written_inputs(gm) for gm in watch.aot):
+        return Culprit("functionalization", written[0], "the program writes into its input, the traced graph does not write it back", written)
+    return Culprit("tracing", "aot_autograd", f"the decompositions are right; the traced graph calls {', '.join(list(traced)[:6])}")
+
+
+def _decomposable(gm: Any) -> list[str]:
+    from conformance.backends.inductor.hooks import decomposable
+
+    return decomposable(gm)
+
+
+class _Ops(TorchDispatchMode):
+    def __init__(self) -> None:
+        super().__init__()
+        self.names: list[str] = []
+
+    def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+        self.names.append(str(func))
+        return func(*args, **(kwargs or {}))
+
+
+def _ops_of_eager(module: Any, inputs: tuple[Any, ...]) -> list[str]:
+    with _Ops() as mode, torch.no_grad():
+        oracle.run(module, oracle.clone_inputs(inputs), module)
+    return mode.names
+
+
+def _all_ops(found: list[fx.GraphModule]) -> dict[str, int]:
+    total: dict[str, int] = {}
+    for gm in found:
+        for name, count in graphs.ops(gm).items():
+            total[name] = total.get(name, 0) + count
+    return total
+
+
+# --------------------------------------------------------------------------------------------- passes
+
+
+def of_passes(evidence: Evidence, before: fx.GraphModule, inputs: list[Any]) -> Culprit | None:
+    """The first pass after which the graph computes something else, writes less, or has lost its metadata."""
+    want = _run(before, inputs)
+    previous, last = before, "(what runs before the first observed pass)"
+    for name, gm in evidence.passes:
+        if _placeholders(gm) != _placeholders(before):
+            continue
+        why = _changed(gm, previous, inputs, want)
+        if why:
+            between = "" if last.startswith("(") and name == evidence.passes[0][0] else f", after {last}"
+            return Culprit("pass", name, f"{why}{between}", sorted(set(_ops_gone(previous, gm))))
+        previous, last = gm, name
+    return None
+
+
+def _placeholders(gm: fx.GraphModule) -> int:
+    return sum(node.op == "placeholder" for node in gm.graph.nodes)
+
+
+def _changed(gm: fx.GraphModule, previous: fx.GraphModule, inputs: list[Any], want: Any) -> str:
+    if len(graphs.without_metadata(gm)) > len(graphs.without_metadata(previous)):
+        return f"{len(graphs.without_metadata(gm))} ops no longer say their shape and dtype"
+    if graphs.written_inputs(gm) < graphs.written_inputs(previous):
+        return "a write into an input is gone"
+    got = _run(gm, inputs)
+    if isinstance(got, Exception) or isinstance(want, Exception):
+        return f"the graph no longer runs: {type(got).__name__}" if isinstance(got, Exception) and not isinstance(want, Exception) else ""
+    for index, (g, w) in enumerate(zip(got, want, strict=False)):
+        if isinstance(w, torch.Tensor) and isinstance(g, torch.Tensor):
+            for difference in oracle.value_differences(f"output {index}", g, w):
+                return f"the graph computes something else: {difference}"
+    return ""
+
+
+def _run(gm: fx.GraphModule, inputs: list[Any]) -> Any:
+    """Outputs, and the inputs as the graph left them."""
+    values = list(oracle.clone_inputs(tuple(inputs)))
+    torch.manual_seed(oracle.SEED)
+    try:
+        with torch.no_grad():
+            result = fx.Interpreter(gm).run(*values, enable_io_processing=False)
+    except Exception as error:
+        return error
+    return [*pytree.tree_leaves(result), *(v for v in values if isinstance(v, torch.Tensor))]
+
+
+def _ops_gone(before: fx.GraphModule, after: fx.GraphModule) -> list[str]:
+    old, new = graphs.ops(before), graphs.ops(after)
+    return [name for name in {*old, *new} if old[name] != new[name]]
+
+
+# ------------------------------------------------------------------------------ lowering, fusion, code
+
+
+def of_code(evidence: Evidence, record: Any, inputs: list[Any], stage: Stage) -> Culprit | None:
+    """Is the lowered IR right? Then which kernel does not compute its IR?"""
+    lowered = next((g for g in evidence.lowered if len(g.graph_input_names) == len(inputs)), None)
+    if lowered is None or record.postgrad is None:
+        return None
+    values = node_values(record.postgrad, inputs)
+    run = ir.Run(lowered, inputs, values)
+    for operation in lowered.operations:
+        own = run.step(operation)
+        wrong = _differs_from_graph(run, operation, values) if own else None
+        if wrong is not None:
+            ops = _origin_ops(operation)
+            return Culprit("lowering", wrong, f"the loops lowered from it compute something else ({_shown(operation)})", ops)
+    kernel = _first_wrong_kernel(record, inputs, run, lowered)
+    if kernel is None:
+        what = "the order of kernels, the buffers they share, or what is returned"
+        return Culprit("wrapper", "call()", f"every kernel computes what was lowered; {what} is wrong")
+    name, buffer = kernel
+    ops = sorted({op for o in lowered.operations if o.get_name() in _made_by(record, name, buffer) for op in _origin_ops(o)})
+    what = "fusion group" if stage is Stage.FUSION else "kernel"
+    return Culprit(what, name, f"{buffer} is not what its loops compute; ops in it: {', '.join(ops)}", ops)
+
+
+def node_values(gm: fx.GraphModule, inputs: list[Any]) -> dict[str, Any]:
+    """The value of every node of a graph."""
+    found: dict[str, Any] = {}
+
+    class Keep(fx.Interpreter):
+        def run_node(self, node: fx.Node) -> Any:
+            value = super().run_node(node)
+            found[node.name] = value.clone() if isinstance(value, torch.Tensor) else value
+            return value
+
+    torch.manual_seed(oracle.SEED)
+    with torch.no_grad():
+        Keep(gm).run(*oracle.clone_inputs(tuple(inputs)), enable_io_processing=False)
+    return found
+
+
+def _differs_from_graph(run: ir.Run, operation: Any, values: dict[str, Any]) -> str | None:
+    origin = getattr(operation, "origin_node", None)
+    want = values.get(origin.name) if origin is not None else None
+    if not isinstance(want, torch.Tensor):
+        return None
+    got = run.tensor(operation.get_name(), operation)
+    if got.numel() != want.numel():
+        return None
+    got = got.reshape(want.shape) if got.shape != want.shape else got
+    wrong = any(True for _ in oracle.value_differences("", got.to(want.dtype), want))
+    return graphs.op_name(origin.target) if wrong else None
+
+
+def _origin_ops(operation: Any) -> list[str]:
+    origins = getattr(operation, "origins", None) or ()
+    return sorted({graphs.op_name(node.target) for node in origins if node.op == "call_function"})
+
+
+def _shown(operation: Any) -> str:
+    return f"{operation.get_name()}, from {', '.join(_origin_ops(operation)) or 'nothing known'}"
+
+
+def _made_by(record: Any, kernel: str, buffer: str) -> set[str]:
+    """The IR nodes of the group that makes a buffer."""
+    for group in record.groups:
+        if any(name.replace("op", "buf") == buffer for name in group):
+            return {*group, *(name.replace("op", "buf") for name in group)}
+    return {buffer}
+
+
+def _first_wrong_kernel(record: Any, inputs: list[Any], run: ir.Run, lowered: Any) -> tuple[str, str] | None:
+    """Run the generated program with every kernel watched: the first that leaves in a buffer something else than its IR."""
+    source = getattr(record.program, "source_code", None)
+    if not source:
+        return None
+    scope: dict[str, Any] = {"__name__": "conformance_watched", "__file__": "watched.py"}
+    exec(compile(source, "watched.py", "exec"), scope)
+    buffers = {o.get_name(): o for o in lowered.operations}
+    for o in lowered.operations:
+        for b in o.get_outputs():
+            buffers[b.get_name()] = b
+    found: list[tuple[str, str]] = []
+
+    def watched(name: str, function: Any, names: list[str]) -> Any:
+        def call(*args: Any) -> Any:
+            result = function(*args)
+            for argument, value in zip(names, args, strict=False):
+                if not found and argument in buffers and isinstance(value, torch.Tensor) and argument not in run.aliases:
+                    want = run.tensor(argument, buffers[argument])
+                    if want.shape == value.shape and any(True for _ in oracle.value_differences("", value, want.to(value.dtype))):
+                        found.append((name, argument))
+            return result
+
+        return call
+
+    for name in record.kernels:
+        match = re.search(rf"^\s+{re.escape(name)}\((.*)\)\s*$", source, re.MULTILINE)
+        if match and callable(scope.get(name)):
+            scope[name] = watched(name, scope[name], [part.strip() for part in match.group(1).split(",")])
+    with torch.no_grad():
+        scope["call"](list(oracle.clone_inputs(tuple(inputs))))
+    return found[0] if found else None
