@@ -99,8 +99,8 @@ def state_kept(module: nn.Module | None) -> Iterator[None]:
     try:
         yield
     finally:
-        with torch.no_grad():
-            for name, tensor in tensors.items():
+        for name, tensor in tensors.items():
+            with torch.inference_mode(tensor.is_inference()), torch.no_grad():
                 tensor.copy_(saved[name])
                 tensor.grad = None
         for name, tensor in tensors.items():

@@ -79,6 +79,21 @@ def pytest_configure_node(node: Any) -> None:
     node.workerinput["conformance_done"] = sorted(suite.done) if suite else []
 
 
+@pytest.hookimpl(optionalhook=True)
+def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> Any:
+    """xdist's own, but patient: two workers that start anew at the same time are not mixed up."""
+    if config.getoption("dist") != "loadgroup":
+        return None
+    from xdist.scheduler import LoadGroupScheduling
+
+    class Patient(LoadGroupScheduling):
+        def _reschedule(self, node: Any) -> None:
+            if node in self.registered_collections:
+                super()._reschedule(node)
+
+    return Patient(config, log)
+
+
 # ----------------------------------------------------------------------------------------------- suite
 
 

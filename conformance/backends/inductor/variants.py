@@ -13,7 +13,7 @@ import torch
 
 from conformance.backends.base import Case, Compiled, nowhere
 from conformance.backends.inductor import InductorBackend, InductorCompiled
-from conformance.backends.inductor.hooks import _attribute
+from conformance.backends.inductor.hooks import Moved, _attribute
 from conformance.micrograph import Tensor
 from conformance.stage import Stage
 from conformance.target import Target
@@ -22,6 +22,7 @@ from conformance.verdict import Finding, Kind, Verdict
 
 REPLAYS = 20
 MANY = 1000
+SKIPPERS = ("cudagraph_utils", "cudagraph_trees", "compile_fx", "output_code", "utils")  # where it is called from, by name
 SKIP = "torch._inductor.cudagraph_utils:log_cudagraph_skip_and_bump_counter"
 
 
@@ -69,10 +70,10 @@ class CudagraphsCompiled(InductorCompiled):
             return original(message, *args, **kwargs)
 
         with ExitStack() as stack:
-            for module in ("torch._inductor.cudagraph_utils", "torch._inductor.compile_fx", "torch._inductor.output_code"):
+            for module in SKIPPERS:
                 try:
-                    where, _ = _attribute(f"{module}:{name}")
-                except Exception:
+                    where, _ = _attribute(f"torch._inductor.{module}:{name}")
+                except Moved:
                     continue
                 stack.enter_context(patch.object(where, name, heard))
             yield
