@@ -120,11 +120,19 @@ def _rebind(module: nn.Module, name: str, tensor: torch.Tensor) -> None:
         setattr(module, leaf, tensor)
 
 
+def seed() -> None:
+    """Equal random numbers. Where there is no GPU, its share of `torch.manual_seed` is skipped: it takes a traceback each time."""
+    if torch.cuda.is_available():
+        torch.manual_seed(SEED)
+    else:
+        torch.default_generator.manual_seed(SEED)
+
+
 def run(fn: Callable[..., Any], inputs: tuple[Any, ...], module: nn.Module | None = None, *, calls: int = 1) -> Outcome:
     """Call `fn` (`calls` times on the same inputs, for micrographs of several steps) and keep all that it left behind.
 
     The inputs are used as they are: clone them before, where they are needed again."""
-    torch.manual_seed(SEED)
+    seed()
     before = torch.get_rng_state()
     wants_grad = any(isinstance(value, torch.Tensor) and value.requires_grad for value in inputs)
     with state_kept(module):
