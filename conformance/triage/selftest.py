@@ -189,11 +189,11 @@ def _link(source: Path, target: Path) -> None:
 def _serve(request: dict[str, Any]) -> None:
     answers = os.fdopen(os.dup(1), "w")
     os.dup2(2, 1)
+    import tempfile
+
     from conformance import environment, expectations
     from conformance.baseline import Baseline
     from conformance.workbench import Workbench
-
-    import tempfile
 
     known = Baseline(environment.environment()) if request["baseline"] else None
     workbench = Workbench(expectations.load(versions=environment.versions()), known)

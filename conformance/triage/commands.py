@@ -1,0 +1,308 @@
+"""`conformance triage`, `bisect`, `selftest`, `expect`."""
+
+from __future__ import annotations
+
+import json
+import os
+import sys
+import time
+from fnmatch import fnmatchcase
+from pathlib import Path
+from typing import Any
+
+import click
+from rich.console import Console
+from rich.table import Table
+
+from conformance.cell import Cell
+from conformance.errors import UsageError, unknown
+
+
+@click.command("triage")
+@click.argument("subject", metavar="CELL|FILE.py:OBJECT")
+@click.option("-b", "--backend", default="inductor", help="for a file: which compiler")
+@click.option("-t", "--target", default="cpu", help="for a file: what code is made for")
+@click.option("-o", "--out", type=click.Path(path_type=Path), help="write a repro and the text of an issue into this folder")
+@click.option("--no-reduce", is_flag=True, help="stop at the culprit")
+@click.option("--limit", type=float, default=180.0, metavar="SECONDS", help="time for the reducer")
+@click.option("--seeded", metavar="NAME", help="with a seeded fault (see `conformance selftest --list`)")
+@click.option("--micrographs", "folder", metavar="DIR", help="your own micrographs")
+def triage(subject: str, backend: str, target: str, out: Path | None, no_reduce: bool, limit: float, seeded: str | None, folder: str | None) -> int:
+    """Name the stage at fault and the culprit inside it; shrink the graph; write a repro."""
+    from conformance import micrograph
+    from conformance.triage import ladder
+    from conformance.triage.subject import find
+
+    if seeded:
+        _seed(seeded)
+    chosen = find(subject, backend, target, folder or micrograph.HOME)
+    console = Console()
+    found = ladder.triage(chosen, out=out, shrink=not no_reduce, limit=limit, say=lambda text: console.print(text, style="dim", markup=False))
+    console.print(ladder.stages_line(found.results), markup=False)
+    if found.first is None:
+        states = {str(r.verdict) for r in found.results.values()}
+        if not states & {"pass"}:
+            raise UsageError(f"nothing to triage: {next(iter(found.results.values())).reason}")
+        console.print(f"nothing fails: {subject} is right at every stage that can be observed here")
+        return 0
+    _tell(found, console)
+    return 1
+
+
+def _tell(found: Any, console: Console) -> None:
+    table = Table.grid(padding=(0, 2))
+    first = found.first
+    table.add_row("stage", str(first.cell.stage))
+    table.add_row("kind", found.kind)
+    table.add_row("culprit", str(found.culprit))
+    if found.reduced is not None:
+        table.add_row("reduced", f"{found.reduced.before} nodes → {found.reduced.nodes} in {found.reduced.tries} tries")
+    elif found.unreduced:
+        table.add_row("reduced", f"no: {found.unreduced}")
+    if found.repro is not None:
+        table.add_row("repro", f"{found.repro} ({found.verified})")
+        table.add_row("issue", str(found.issue))
+    table.add_row("seconds", ", ".join(f"{name} {seconds:.0f}" for name, seconds in found.seconds.items()))
+    console.print(table)
+    if found.reduced is not None:
+        console.print(found.reduced.gm.code.strip(), markup=False, highlight=False)
+
+
+def _seed(name: str) -> None:
+    """A seeded fault for as long as this process lives, and in those it starts."""
+    from conformance.seeded import plugin
+
+    os.environ[plugin.VARIABLE] = name
+    plugin.pytest_configure()
+
+
+# -------------------------------------------------------------------------------------------- selftest
+
+
+@click.command("selftest")
+@click.option("--only", multiple=True, metavar="GLOB", help="only these faults, by name, stage or backend")
+@click.option("--list", "listing", is_flag=True, help="list the faults and stop")
+@click.option("--baseline/--no-baseline", default=False, help="hold observations against recorded runs too (off: contracts and ladder alone)")
+@click.option("--clean/--no-clean", default=True, help="look for false alarms without a fault, too")
+@click.option("--json", "record", type=click.Path(path_type=Path), help="write the results here")
+def selftest(only: tuple[str, ...], listing: bool, baseline: bool, clean: bool, record: Path | None) -> int:
+    """Break the compilers on purpose; see whether the suite notices, and where it points."""
+    from conformance import seeded
+    from conformance.triage import selftest as runner
+
+    faults = seeded.all_faults()
+    for glob in only:
+        if not any(_chosen(fault, glob) for fault in faults.values()):
+            raise unknown("seeded fault", glob, faults)
+    names = [name for name, fault in faults.items() if not only or any(_chosen(fault, glob) for glob in only)]
+    if listing:
+        Console().print(_catalogue([faults[name] for name in names]))
+        return 0
+    console, start = Console(stderr=True), time.monotonic()
+    caught = []
+    for number, one in enumerate(runner.run(names, baseline=baseline, clean=clean), 1):
+        caught.append(one)
+        console.print(f"{number}/{len(names) + clean} {one.fault}: {one.stage or one.unavailable or 'nothing'} {one.kind}", style="dim", markup=False)
+    if record is not None:
+        record.write_text(json.dumps([one.__dict__ for one in caught], indent=1) + "\n", encoding="utf-8")
+    return _verdict(caught, faults, time.monotonic() - start)
+
+
+def _chosen(fault: Any, glob: str) -> bool:
+    return any(fnmatchcase(text, glob) for text in (fault.name, fault.stage.value, fault.backend, fault.target))
+
+
+def _catalogue(faults: list[Any]) -> Table:
+    table = Table("fault", "stage", "kind", "backend", "what the compiler does wrong", title=f"{len(faults)} seeded faults")
+    for fault in faults:
+        kinds = ", ".join(kind.value for kind in fault.kinds)
+        table.add_row(fault.name, fault.stage.value, kinds, f"{fault.backend} {fault.target}", fault.what)
+    return table
+
+
+def _verdict(caught: list[Any], faults: dict[str, Any], seconds: float) -> int:
+    from conformance.triage.selftest import CLEAN
+
+    asked = [one for one in caught if one.fault != CLEAN and not one.unavailable]
+    table = Table("fault", "seeded in", "found in", "kind", "micrograph", "s", title="seeded faults")
+    for one in asked:
+        fault = faults[one.fault]
+        sign = "✓" if one.right_stage(fault) else "✗"
+        table.add_row(one.fault, fault.stage.value, f"{sign} {one.stage or 'not found'}", one.kind, one.micrograph, f"{one.seconds:.0f}")
+    console = Console()
+    console.print(table)
+    for one in caught:
+        if one.unavailable:
+            console.print(f"{one.fault}: not seeded here: {one.unavailable}", style="dim", markup=False)
+    detected = sum(one.detected for one in asked)
+    right = sum(one.right_stage(faults[one.fault]) for one in asked)
+    kinds = sum(one.detected and one.right_kind(faults[one.fault]) for one in asked)
+    alarms = [alarm for one in caught for alarm in one.alarms]
+    clean = next((one for one in caught if one.fault == CLEAN), None)
+    total = len(asked) or 1
+    console.print(f"detected {detected} of {len(asked)} ({100 * detected / total:.0f} %), right stage {right} ({100 * right / total:.0f} %), right kind {kinds}")
+    if clean is not None:
+        console.print(f"without a fault: {len(alarms)} false alarms in {clean.examined} micrographs, {clean.seconds:.0f} s")
+        for alarm in alarms:
+            console.print(f"  {alarm}", markup=False)
+    console.print(f"{seconds:.0f} s", style="dim")
+    return 0 if detected >= 0.95 * len(asked) and right >= 0.9 * len(asked) and not alarms else 1
+
+
+# ---------------------------------------------------------------------------------------------- bisect
+
+
+@click.command("bisect")
+@click.argument("cell")
+@click.option("--good", required=True, metavar="V", help="a version (for AutoDeploy: a commit) where the cell was right")
+@click.option("--bad", required=True, metavar="V", help="one where it is not")
+@click.option("--fact", help="search by this fact of the observation (kernels, matches …) and not by the verdict")
+@click.option("--versions", metavar="LIST", help="the versions to search, comma-separated (default: those on PyPI)")
+@click.option("--wheels", type=click.Path(path_type=Path, exists=True), help="a folder of wheels to search and install from")
+@click.option("--index-url", metavar="URL", help="install from this index (nightlies)")
+@click.option("--with", "beside", multiple=True, metavar="REQ", help="install this too, e.g. triton==3.8.0")
+@click.option("--python", "pythons", multiple=True, metavar="V=PATH", help="a Python that has this version already")
+@click.option("--source", type=click.Path(path_type=Path), help="AutoDeploy: the TensorRT-LLM checkout whose commits to search (or TRTLLM_SRC)")
+@click.option("--micrographs", "folder", metavar="DIR", help="your own micrographs")
+def bisect(
+    cell: str,
+    good: str,
+    bad: str,
+    fact: str | None,
+    versions: str | None,
+    wheels: Path | None,
+    index_url: str | None,
+    beside: tuple[str, ...],
+    pythons: tuple[str, ...],
+    source: Path | None,
+    folder: str | None,
+) -> int:
+    """Between which two versions did a cell move?"""
+    from conformance.triage import bisect as searching
+
+    wanted = Cell.parse(cell)
+    _known_cell(wanted, folder)
+    console = Console()
+    memory = searching.Memory(wanted)
+
+    def say(text: str) -> None:
+        console.print(text, markup=False, highlight=False)
+
+    if wanted.backend == "autodeploy":
+        listed, ask_one = _over_commits(wanted, good, bad, source, folder)
+    else:
+        listed, ask_one = _over_wheels(wanted, good, bad, versions, wheels, index_url, beside, pythons, folder, say)
+    say(f"{len(listed)} to search: {', '.join(v[:12] for v in listed)}" if len(listed) < 20 else f"{len(listed)} to search")
+
+    def answer(version: str) -> Any:
+        if version in memory.known and not memory.known[version].skipped:
+            return memory.known[version]
+        found = ask_one(version)
+        memory.keep(found)
+        return found
+
+    found = searching.search(listed, answer, fact, say)
+    say(f"last like {listed[0][:12]}: {found.good.version[:12]}    first unlike it: {found.bad.version[:12]}")
+    for line in found.moved():
+        say(f"  {line}")
+    say(f"{len(found.asked)} versions asked")
+    return 0
+
+
+def _known_cell(cell: Cell, folder: str | None) -> None:
+    from conformance import backends, micrograph
+
+    if cell.backend not in backends.names():
+        raise unknown("backend", cell.backend, backends.names())
+    library = micrograph.load(folder or micrograph.HOME)
+    if cell.micrograph not in library:
+        raise unknown("micrograph", cell.micrograph, library)
+
+
+def _over_wheels(
+    cell: Cell,
+    good: str,
+    bad: str,
+    versions: str | None,
+    wheels: Path | None,
+    index_url: str | None,
+    beside: tuple[str, ...],
+    pythons: tuple[str, ...],
+    folder: str | None,
+    say: Any,
+) -> tuple[list[str], Any]:
+    from conformance.triage import bisect as searching
+
+    package = searching.PACKAGES.get(cell.backend, "torch")
+    known = _pythons(pythons)
+    options = [*(["--find-links", str(wheels)] if wheels else []), *(["--index-url", index_url] if index_url else [])]
+    if versions:
+        listed = [v.strip() for v in versions.split(",") if v.strip()]
+    elif wheels:
+        listed = searching.in_folder(package, wheels)
+    else:
+        listed = searching.released(package)
+    environments = searching.Environments(package, beside, known, options, say)
+
+    def ask_one(version: str) -> Any:
+        try:
+            python = environments.python(version)
+        except LookupError as error:
+            return searching.Answer(version, skipped=f"does not install: {error}")
+        return searching.ask(python, version, cell, {}, folder)
+
+    return searching.between(listed, good, bad), ask_one
+
+
+def _pythons(given: tuple[str, ...]) -> dict[str, str]:
+    known = {}
+    for text in given:
+        version, _, path = text.partition("=")
+        if not path or not Path(path).exists():
+            raise UsageError(f"--python takes VERSION=PATH of a Python that exists; got {text!r}")
+        known[version] = path
+    return known
+
+
+def _over_commits(cell: Cell, good: str, bad: str, source: Path | None, folder: str | None) -> tuple[list[str], Any]:
+    from conformance.triage import bisect as searching
+
+    root = source or (Path(os.environ["TRTLLM_SRC"]) if os.environ.get("TRTLLM_SRC") else None)
+    if root is None or not (root / ".git").exists():
+        raise UsageError("AutoDeploy is searched over commits: give --source DIR, a git checkout of TensorRT-LLM (or TRTLLM_SRC)")
+
+    def ask_one(commit: str) -> Any:
+        try:
+            tree = searching.worktree(root, commit)
+        except LookupError as error:
+            return searching.Answer(commit, skipped=str(error))
+        return searching.ask(sys.executable, commit, cell, {"TRTLLM_SRC": str(tree)}, folder)
+
+    return searching.commits(root, good, bad), ask_one
+
+
+# ---------------------------------------------------------------------------------------------- expect
+
+
+@click.command("expect")
+@click.argument("cell")
+@click.option("--url", help="where upstream knows of it")
+@click.option("--repro", type=click.Path(path_type=Path), help="or a repro of our own")
+@click.option("--when", default=None, help="versions, e.g. 'torch>=2.14,<2.15' (default: the minor version that runs now)")
+@click.option("--why", help="one sentence (default: the finding's own)")
+@click.option("--record", type=click.Path(path_type=Path), help="take the finding from this record, without running the cell")
+@click.option("-o", "--out", type=click.Path(path_type=Path), help="the file to add to (default: fixtures/expectations/<backend>.toml)")
+def expect(cell: str, url: str | None, repro: Path | None, when: str | None, why: str | None, record: Path | None, out: Path | None) -> int:
+    """Turn a finding into an expectation, with its URL and versions."""
+    from conformance.triage.expect import add
+
+    if not url and not repro:
+        raise UsageError("an expectation needs --url (where upstream knows of it) or --repro (a file that shows it)")
+    if repro and not repro.exists():
+        raise UsageError(f"no repro {repro}")
+    file, entry = add(Cell.parse(cell), url, repro, when, why, record, out)
+    Console().print(f"{file}:\n{entry}", markup=False, highlight=False)
+    return 0
+
+
+COMMANDS = [triage, bisect, selftest, expect]

@@ -1,0 +1,236 @@
+"""Shrink a failing graph while the same finding, by stage and kind, remains.
+
+The graph is the captured one, and every value inside it is known from eager, so that any run of nodes can be tried on its
+own with the values it really gets. First the nodes that the culprit names, alone; then halves, and halves of halves (delta
+debugging); then outputs, then sizes. Each try is one compile.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import torch
+from torch import fx
+from torch.utils import _pytree as pytree
+
+from conformance import graphs, oracle
+from conformance.backends.base import Case
+from conformance.stage import STAGES, Stage
+from conformance.target import Target
+from conformance.triage.subject import wrap
+
+Signature = tuple[Stage, str]
+CALLS = ("call_function", "call_method", "call_module")
+
+
+@dataclass
+class Reduced:
+    gm: fx.GraphModule
+    inputs: tuple[Any, ...]
+    nodes: int
+    before: int
+    tries: int = 0
+    seconds: float = 0.0
+    history: list[str] = field(default_factory=list)
+
+
+def size(gm: fx.GraphModule) -> int:
+    return sum(node.op in CALLS for node in gm.graph.nodes)
+
+
+# ------------------------------------------------------------------------------------------- predicate
+
+
+def signature(backend: Any, gm: fx.GraphModule, inputs: tuple[Any, ...], target: str) -> Signature | None:
+    """The stage and kind of the first finding of a graph; None where nothing is wrong. Cheaper than the whole suite: one
+    compile, one call, and the ladder only if that differs."""
+    from conformance.workbench import Examination
+
+    try:
+        cls = wrap(gm, inputs, "reduced")
+    except Exception:
+        return None
+    stages = STAGES[: Stage.RUNTIME.order]
+    reasons = dict(backend.unavailable(Target.parse(target)))
+    examination = Examination(Case(cls, Target.parse(target)), backend, stages, reasons)
+    try:
+        trace = examination.trace()
+    except Exception:
+        return None
+    for stage in STAGES:
+        seen = trace.observations.get(stage)
+        if seen is not None and seen.findings:
+            return stage, seen.findings[0].kind.value
+    return None
+
+
+# -------------------------------------------------------------------------------------------- subgraph
+
+
+class _Values(fx.Interpreter):
+    """The value of every node, as it was when the node ran."""
+
+    def __init__(self, gm: fx.GraphModule) -> None:
+        super().__init__(gm)
+        self.seen: dict[fx.Node, Any] = {}
+
+    def run_node(self, node: fx.Node) -> Any:
+        value = super().run_node(node)
+        self.seen[node] = pytree.tree_map_only(torch.Tensor, lambda t: t.detach().clone(memory_format=torch.preserve_format), value)
+        return value
+
+
+def values_of(gm: fx.GraphModule, inputs: tuple[Any, ...]) -> dict[fx.Node, Any]:
+    keeper = _Values(gm)
+    torch.manual_seed(oracle.SEED)
+    with torch.no_grad():
+        keeper.run(*oracle.clone_inputs(inputs))
+    return keeper.seen
+
+
+def cut(gm: fx.GraphModule, kept: Sequence[fx.Node], values: dict[fx.Node, Any]) -> tuple[fx.GraphModule, tuple[Any, ...]] | None:
+    """A graph of these nodes alone: what they read from others becomes an input, what nobody among them reads an output."""
+    chosen = set(kept)
+    graph, table, inputs = fx.Graph(), {}, []
+
+    def outside(node: fx.Node) -> Any:
+        value = values[node]
+        if not isinstance(value, torch.Tensor):
+            return value
+        table[node] = graph.placeholder(f"x{len(inputs)}")
+        inputs.append(value)
+        return table[node]
+
+    def look(node: fx.Node) -> Any:
+        return table[node] if node in table else outside(node)
+
+    for node in kept:
+        for source in node.all_input_nodes:
+            if source not in chosen and source not in table and isinstance(values.get(source), torch.Tensor):
+                outside(source)
+    try:
+        for node in kept:
+            table[node] = graph.node_copy(node, look)
+    except KeyError:
+        return None
+    ends = [n for n in kept if not any(user in chosen for user in n.users) and isinstance(values.get(n), torch.Tensor)]
+    if not ends or not inputs:
+        return None
+    graph.output(tuple(table[n] for n in ends))
+    found = fx.GraphModule(gm, graph)
+    return found, tuple(inputs)
+
+
+# --------------------------------------------------------------------------------------------- reduce
+
+
+class Reducer:
+    def __init__(
+        self, gm: fx.GraphModule, inputs: tuple[Any, ...], holds: Callable[[fx.GraphModule, tuple[Any, ...]], bool], limit: float = 180.0
+    ) -> None:
+        self.gm, self.inputs, self.holds = gm, inputs, holds
+        self.until = time.monotonic() + limit
+        self.values = values_of(gm, inputs)
+        self.calls = [node for node in gm.graph.nodes if node.op in CALLS]
+        self.best = Reduced(gm, inputs, len(self.calls), len(self.calls))
+
+    def run(self, suspects: Sequence[str] = ()) -> Reduced:
+        start = time.monotonic()
+        nodes = self._suspected(suspects) or self._halved(self.calls)
+        nodes = self._minimal(nodes)
+        self._smaller_sizes()
+        self.best.seconds = time.monotonic() - start
+        return self.best
+
+    def _try(self, nodes: Sequence[fx.Node], why: str) -> bool:
+        if time.monotonic() > self.until:
+            return False
+        made = cut(self.gm, nodes, self.values)
+        if made is None:
+            return False
+        self.best.tries += 1
+        if not self.holds(*made):
+            return False
+        self.best.history.append(f"{why}: {len(nodes)} nodes")
+        self.best.gm, self.best.inputs, self.best.nodes = *made, len(nodes)
+        return True
+
+    def _suspected(self, suspects: Sequence[str]) -> list[fx.Node] | None:
+        """The ops that the culprit names, each alone, then with what feeds it."""
+        words = [_word(name) for name in suspects]
+        # The latest first: what is wrong at the end of a chain is seldom hidden by what comes after it.
+        named = [n for n in reversed(self.calls) if any(w and (w in _word(graphs.op_name(n.target)) or _word(graphs.op_name(n.target)) in w) for w in words)]
+        tried: set[str] = set()
+        for node in named:
+            key = f"{node.target}{[tuple(v.shape) for v in map(self.values.get, node.all_input_nodes) if isinstance(v, torch.Tensor)]}"
+            if key in tried:
+                continue
+            tried.add(key)
+            if len(tried) > 6:
+                break
+            if self._try([node], "a suspect alone"):
+                return [node]
+        return None
+
+    def _halved(self, nodes: list[fx.Node]) -> list[fx.Node]:
+        """While one half fails on its own, go on with it."""
+        while len(nodes) > 1:
+            middle = len(nodes) // 2
+            half = next((h for h in (nodes[:middle], nodes[middle:]) if self._try(h, "half")), None)
+            if half is None:
+                third = nodes[len(nodes) // 4 : len(nodes) - len(nodes) // 4]
+                half = third if len(third) < len(nodes) and self._try(third, "middle") else None
+            if half is None:
+                return nodes
+            nodes = half
+        return nodes
+
+    def _minimal(self, nodes: list[fx.Node]) -> list[fx.Node]:
+        """Delta debugging: leave out pieces, smaller and smaller ones."""
+        piece = max(len(nodes) // 2, 1)
+        while len(nodes) > 1:
+            for start in range(0, len(nodes), piece):
+                rest = nodes[:start] + nodes[start + piece :]
+                if rest and self._try(rest, "without a piece"):
+                    nodes = rest
+                    break
+            else:
+                if piece == 1 or time.monotonic() > self.until:
+                    return nodes
+                piece = max(piece // 2, 1)
+        return nodes
+
+    def _smaller_sizes(self) -> None:
+        """Halve every size that a dim of the inputs has, as long as the graph still runs and still fails."""
+        for length in sorted({n for x in self.best.inputs if isinstance(x, torch.Tensor) for n in x.shape if n > 8}, reverse=True)[:2]:
+            for shorter in (5, length // 2):
+                if time.monotonic() > self.until:
+                    return
+                smaller = tuple(_shortened(x, length, shorter) for x in self.best.inputs)
+                self.best.tries += 1
+                if _runs(self.best.gm, smaller) and self.holds(self.best.gm, smaller):
+                    self.best.inputs = smaller
+                    self.best.history.append(f"size {length} → {shorter}")
+                    break
+
+
+def _word(name: str) -> str:
+    """`aten._softmax.default` → `softmax`"""
+    parts = name.split(".")
+    return (parts[1] if parts[0] in ("aten", "prims", "operator") and len(parts) > 1 else parts[-1]).strip("_")
+
+
+def _shortened(value: Any, length: int, shorter: int) -> Any:
+    if not isinstance(value, torch.Tensor) or length not in value.shape:
+        return value
+    for dim, have in enumerate(value.shape):
+        if have == length:
+            value = value.narrow(dim, 0, shorter)
+    return value.clone(memory_format=torch.preserve_format)
+
+
+def _runs(gm: fx.GraphModule, inputs: tuple[Any, ...]) -> bool:
+    return oracle.run(gm, oracle.clone_inputs(inputs)).error is None

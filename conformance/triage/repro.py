@@ -1,0 +1,232 @@
+"""A file that shows the defect by itself, and the text of an issue about it."""
+
+from __future__ import annotations
+
+import json
+import os
+import platform
+import subprocess
+import sys
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import torch
+from torch import fx
+
+from conformance import graphs
+from conformance.errors import UsageError
+
+HEAD = '''"""{title}
+
+{summary}
+Versions: {versions}
+Exit code 1 while the defect is there, 0 once it is gone.
+"""
+
+import sys
+
+import torch
+{imports}
+
+class Repro(torch.nn.Module):
+{body}
+
+def inputs():
+    torch.manual_seed(0)
+{inputs}
+
+'''
+
+CHECKS = {
+    "value": '''def main():
+    module = Repro()
+    eager, compiled = module(*inputs()), {compile}(module)(*inputs())
+    exact = module.double()(*[x.double() if torch.is_tensor(x) and x.is_floating_point() else x for x in inputs()])
+    flat = torch.utils._pytree.tree_leaves
+    for index, (got, want, best) in enumerate(zip(flat(compiled), flat(eager), flat(exact), strict=True)):
+        if got.dtype != want.dtype or got.shape != want.shape or got.stride() != want.stride():
+            print(f"output {{index}}: {{got.dtype}} {{tuple(got.shape)}} {{got.stride()}}, eager: {{want.dtype}} {{tuple(want.shape)}} {{want.stride()}}")
+            return 1
+        error, own = ((x.double() - best.double()).abs().max().item() for x in (got, want))
+        if not error <= 4 * own + 1e-5 + 2 * torch.finfo(want.dtype).eps * best.abs().max().item():
+            print(f"output {{index}}: error {{error:.3g}} against fp64, eager's own is {{own:.3g}}")
+            return 1
+    print("the defect is gone")
+    return 0
+''',
+    "mutation": '''def main():
+    module = Repro()
+    left, right = inputs(), inputs()
+    eager = module(*left)
+    compiled = {compile}(module)(*right)
+    for index, (want, got) in enumerate(zip(left, right, strict=True)):
+        if torch.is_tensor(want) and not torch.allclose(got, want, rtol=1e-3, atol=1e-4):
+            print(f"input {{index}} is not what eager left in it")
+            return 1
+    print("the defect is gone")
+    return 0
+''',
+    "crash": '''def main():
+    module = Repro()
+    module(*inputs())
+    try:
+        {compile}(module)(*inputs())
+    except Exception as error:
+        print(f"{{type(error).__name__}}: {{str(error).splitlines()[0]}}")
+        return 1
+    print("the defect is gone")
+    return 0
+''',
+}
+TAIL = '''
+if __name__ == "__main__":
+    sys.exit(main())
+'''
+CHECK_OF_KIND = {"lost_mutation": "mutation", "crash": "crash"}
+COMPILERS = {"inductor": "torch.compile"}
+
+
+@dataclass
+class Report:
+    title: str
+    stage: str
+    kind: str
+    detail: str
+    culprit: str
+    backend: str
+    target: str
+    versions: dict[str, str]
+    graph_before: str
+    graph_after: str
+
+
+def write(path: Path, gm: fx.GraphModule, inputs: tuple[Any, ...], report: Report) -> None:
+    check = CHECKS[CHECK_OF_KIND.get(report.kind, "value")].replace("{compile}", COMPILERS[report.backend]).replace("{{", "{").replace("}}", "}")
+    body, imports = _module_text(gm)
+    head = HEAD.format(
+        title=report.title,
+        summary=f"{report.detail}\nStage: {report.stage}. Culprit: {report.culprit}.",
+        versions=", ".join(f"{name} {version}" for name, version in report.versions.items()),
+        imports=imports,
+        body=body,
+        inputs=_inputs_text(inputs),
+    )
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text(head + check + TAIL, encoding="utf-8")
+
+
+def _module_text(gm: fx.GraphModule) -> tuple[str, str]:
+    """The graph as Python, with whatever parameters it holds."""
+    code = gm.graph.python_code("self")
+    lines = [line for line in code.src.strip("\n").splitlines() if line.strip() and not line.startswith("torch.fx._symbolic_trace.wrap")]
+    held = sorted({n.target for n in gm.graph.nodes if n.op == "get_attr"})
+    made = []
+    for name in held:
+        value = gm.get_parameter(name) if name in dict(gm.named_parameters()) else getattr(gm, name)
+        made.append(f"        self.register_buffer({name!r}, {_tensor_text(value)})")
+    init = ["    def __init__(self):", "        super().__init__()", *made, ""] if made else []
+    imports = []
+    for name, value in sorted(code.globals.items()):
+        module = getattr(value, "__module__", None)
+        if name in ("torch", "device", "inf", "nan") or name.startswith("_operator"):
+            known = {"device": "from torch import device", "inf": "inf = float('inf')", "nan": "nan = float('nan')"}
+            imports += [known[name]] if name in known else ["import _operator"] if name.startswith("_operator") else []
+        elif name == "fx_pytree":
+            imports.append("import torch.fx._pytree as fx_pytree")
+        elif name == "NoneType":
+            imports.append("NoneType = type(None)")
+        elif module and hasattr(value, "__qualname__"):
+            imports.append(f"from {module} import {value.__qualname__} as {name}")
+    return "\n".join([*init, *("    " + line for line in lines)]) + "\n", "\n".join([*dict.fromkeys(imports), ""])
+
+
+def _inputs_text(inputs: tuple[Any, ...]) -> str:
+    parts = [f"        {_tensor_text(x) if isinstance(x, torch.Tensor) else repr(x)}," for x in inputs]
+    return "\n".join(["    return (", *parts, "    )", ""])
+
+
+def _tensor_text(value: torch.Tensor) -> str:
+    """Small tensors with their values, larger ones made from the seed."""
+    dtype = f"torch.{str(value.dtype)[6:]}"
+    contiguous = value.is_contiguous()
+    if value.numel() <= 64 or not value.is_floating_point():
+        text = f"torch.tensor({json.dumps(value.detach().double().tolist() if value.is_floating_point() else value.tolist())}, dtype={dtype})"
+        text = text.replace("true", "True").replace("false", "False").replace("NaN", "float('nan')").replace("Infinity", "float('inf')")
+    else:
+        text = f"torch.randn({tuple(value.shape)}, dtype=torch.float64).to({dtype})"
+    if not contiguous:
+        text = f"torch.empty_strided({tuple(value.shape)}, {tuple(value.stride())}, dtype={dtype}).copy_({text})"
+    return text
+
+
+# ---------------------------------------------------------------------------------------------- issue
+
+
+def issue_text(report: Report, repro: Path, nodes: tuple[int, int] | None) -> str:
+    env = {"python": platform.python_version(), "machine": platform.machine(), **report.versions}
+    shrunk = f"\nReduced from {nodes[0]} nodes to {nodes[1]}.\n" if nodes else ""
+    return f"""# {report.title}
+
+**Stage**: {report.stage} ({report.backend}, target {report.target})
+**Kind**: {report.kind}
+**Culprit**: {report.culprit}
+
+{report.detail}
+{shrunk}
+## Reproduce
+
+```
+python {repro.name}    # exits 1 while the defect is there
+```
+
+```python
+{repro.read_text(encoding="utf-8").strip() if repro.exists() else ""}
+```
+
+## Graph before the stage
+
+```python
+{report.graph_before.strip()}
+```
+
+## Graph after it
+
+```python
+{report.graph_after.strip()}
+```
+
+## Environment
+
+{chr(10).join(f"- {name}: {version}" for name, version in env.items())}
+"""
+
+
+def verify(repro: Path, timeout: float = 300.0) -> tuple[int, str]:
+    """Run a repro in a fresh process (with the plugins of this run, so that a seeded fault is there too)."""
+    code = "import runpy, sys; sys.argv = [sys.argv[1]]; "
+    code += "from conformance.faults import load_plugins; load_plugins(); runpy.run_path(sys.argv[0], run_name='__main__')"
+    plain = not os.environ.get("CONFORMANCE_PLUGINS")
+    command = [sys.executable, str(repro)] if plain else [sys.executable, "-c", code, str(repro)]
+    root = str(Path(__file__).resolve().parents[2])
+    env = {**os.environ, "PYTHONPATH": os.pathsep.join([root, *filter(None, [os.environ.get("PYTHONPATH")])])}
+    try:
+        done = subprocess.run(command, capture_output=True, text=True, timeout=timeout, env=env)
+    except subprocess.TimeoutExpired:
+        raise UsageError(f"{repro} did not end within {timeout:.0f} s in a fresh process") from None
+    lines = (done.stdout or done.stderr).strip().splitlines()
+    return done.returncode, lines[-1] if lines else ""
+
+
+def graph_texts(watch: Any, stage: str) -> tuple[str, str]:
+    """The graph that entered the stage at fault, and the one that left it."""
+    captured = "\n".join(graphs.text(g) for g in watch.captured)
+    aot = "\n".join(graphs.text(g) for g in watch.aot)
+    after = "\n".join(graphs.text(g.postgrad) for g in watch.graphs)
+    source = "\n".join(getattr(g.program, "source_code", "") or "" for g in watch.graphs)
+    table = {
+        "capture": ("", captured),
+        "decomposition": (captured, aot),
+        "postgrad": (aot, after),
+    }
+    return table.get(stage, (after, source))
