@@ -1,7 +1,7 @@
 """What is known to be wrong: each entry names the cells, the kind, the versions and where upstream knows of it.
 
     [[expect]]
-    cell = "runtime/torch_tensorrt/*/mutation.add_in_place"
+    cell = "runtime/torch_tensorrt/*/mutation.add_in_place"      # or a list of such globs
     kind = "lost_mutation"                       # or: verdict = "fallback"
     when = "torch_tensorrt>=2.11,<2.15"          # versions of the header; `machine == aarch64` too; absent: always
     url = "https://github.com/…"                 # or: repro = "reports/repros/….py"
@@ -101,7 +101,8 @@ def load(folder: Path | str = HOME, versions: Mapping[str, str] | None = None) -
         except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
             raise UsageError(f"{file} is not TOML: {error}") from None
         for index, entry in enumerate(data.get("expect", []), 1):
-            entries.append(_entry(entry, f"{file.name} entry {index}"))
+            cells = entry["cell"] if isinstance(entry.get("cell"), list) else [entry.get("cell", "")]
+            entries += [_entry({**entry, "cell": cell}, f"{file.name} entry {index}") for cell in cells]
     return Expectations(entries, versions or {}, hashed.hexdigest()[:12])
 
 

@@ -93,7 +93,8 @@ def run(
 def _importable(plugins: tuple[str, ...]) -> None:
     import importlib.util
 
-    sys.path.insert(0, os.getcwd())
+    if plugins and os.getcwd() not in sys.path:
+        sys.path.insert(0, os.getcwd())
     for name in plugins:
         try:
             found = importlib.util.find_spec(name)
