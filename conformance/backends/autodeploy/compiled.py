@@ -144,7 +144,10 @@ class AutoDeployCompiled(Compiled):
             seen.facts["compile_backend"] = chosen.name
             seen.texts["code"] = self._graphs[Stage.CODEGEN].code
             self._program = self._callable(chosen.program)
-            self._seen[Stage.RUNTIME] = Observation(facts={"compile_backend": chosen.name, "option": self.option})
+            runtime = Observation(facts={"compile_backend": chosen.name, "option": self.option})
+            if chosen.fallback:
+                runtime.verdict, runtime.reason = Verdict.FALLBACK, f"no CUDA graph: {chosen.fallback}"
+            self._seen[Stage.RUNTIME] = runtime
             self._seen[Stage.CACHE] = chosen.cache
 
     def _keep(self, stage: Stage, gm: fx.GraphModule) -> None:

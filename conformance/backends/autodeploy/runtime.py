@@ -25,16 +25,30 @@ class Chosen:
     name: str
     program: Callable[..., Any]
     cache: Observation = field(default_factory=Observation)
+    fallback: str = ""  # why it is not the compile backend that was asked for
+
+
+def uncapturable(gm: fx.GraphModule) -> str:
+    """An op whose work the host decides: a CUDA graph cannot hold it, and trying leaves the process unable to capture."""
+    data = {torch.Tag.data_dependent_output, torch.Tag.dynamic_output_shape}
+    for node in gm.graph.nodes:
+        if isinstance(node.target, torch._ops.HigherOrderOperator):
+            return f"{node.target.name()} decides on the host what runs"
+        if isinstance(node.target, torch._ops.OpOverload) and data & {*node.target.tags}:
+            return f"{node.target} depends on data"
+    return ""
 
 
 def compile_backend(loaded: Loaded, gm: fx.GraphModule, case: Case, option: str, name: str = "") -> Chosen:
     """The program of one compile backend: torch-simple where there is no GPU, CUDA graphs where there is one."""
     name = name or ("torch-cudagraph" if case.target.name == "cuda" else "torch-simple")
+    why = uncapturable(gm) if name == "torch-cudagraph" else ""
+    name = "torch-simple" if why else name
     with loaded.active(), nogpu.answers(), torch.no_grad():
         registry = loaded.module("compile.compiler").CompileBackendRegistry
         made = registry.get(name)(gm, **settings(name, case))
         program = made.compile()
-    return Chosen(name, program, cache_observation(name, program))
+    return Chosen(name, program, cache_observation(name, program), why)
 
 
 def settings(name: str, case: Case) -> dict[str, Any]:
