@@ -39,7 +39,7 @@ def matrix(records: tuple[Path, ...], output: Path | None, title: str, evidence:
     made = combine(load(records))
     _warn(made.problems)
     if output is None:
-        Console().print(matrix_table({entry.name: entry.line for entry in made.entries.values()}))
+        Console().print(matrix_table(merged(made).cells))
     else:
         _write(
             output,

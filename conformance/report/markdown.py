@@ -63,6 +63,9 @@ def _matrix(matrix: Matrix, title: str) -> Iterator[str]:
     yield "\n## Cells\n"
     yield f"A sign a stage: {', '.join(f'{LETTERS.get(stage, stage[:1])} {escape(stage)}' for stage in matrix.stages)}. {_legend(matrix)}\n"
     yield from _cells(matrix)
+    if len(matrix.columns) > len(matrix.latest()):
+        yield "\n## Between versions\n"
+        yield from _versions(matrix)
     yield from _reasons(matrix)
 
 
@@ -92,11 +95,25 @@ def _legend(matrix: Matrix) -> str:
 
 
 def _cells(matrix: Matrix) -> Iterator[str]:
-    several = len(matrix.columns) > len(matrix.latest())
-    heads = [f"{escape(c.backend)} {escape(c.target)}" + (f" {escape(c.variant)}" if several else "") for c in matrix.columns]
+    columns = matrix.latest()
+    heads = [f"{escape(column.backend)} {escape(column.target)} {escape(column.variant)}".rstrip() for column in columns]
     for family, members in groupby(matrix.rows, key=lambda name: name.partition(".")[0]):
+        rows = [[code(name), *(_strip(matrix, column, name) for column in columns)] for name in members]
         yield f"\n### {escape(family)}\n"
-        yield from table(["", *heads], ([code(name), *(_strip(matrix, column, name) for column in matrix.columns)] for name in members))
+        yield from table(["", *heads], (row for row in rows if any(row[1:])))
+
+
+def _versions(matrix: Matrix) -> Iterator[str]:
+    """The newest version is above; here is what differs from it in older ones."""
+    for (backend, target), group in groupby(matrix.columns, key=lambda column: column[:2]):
+        columns = list(group)
+        if len(columns) < 2:
+            continue
+        rows = [[code(name), *(_strip(matrix, column, name) for column in columns)] for name in matrix.rows]
+        differ = [row for row in rows if len(set(row[1:])) > 1]
+        yield f"\n### {escape(backend)} {escape(target)}: {len(differ)} of {len(rows)} micrographs differ between versions\n"
+        if differ:
+            yield from table(["", *(escape(column.variant) for column in columns)], differ)
 
 
 def _strip(matrix: Matrix, column: Column, name: str) -> str:

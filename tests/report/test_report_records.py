@@ -141,6 +141,22 @@ def test_markdown_has_totals_with_denominators(mixed: Path, tmp_path: Path) -> N
     assert "2 kernels, contract allows 1" in text
 
 
+def test_markdown_shows_the_newest_and_what_differs_between_versions(write: Write) -> None:
+    old = write("old.jsonl", [*compile_of("a.same", "inductor", "cpu"), *compile_of("a.other", "inductor", "cpu")], torch="2.9.1")
+    new = write(
+        "new.jsonl",
+        [*compile_of("a.same", "inductor", "cpu"), *compile_of("a.other", "inductor", "cpu", {"cache": "fail"})],
+        torch="2.11.0",
+    )
+    text = matrix_markdown(combine(load([new, old])))
+    cells, versions = text.split("## Between versions")
+    assert "| `a.other` | `✓✓✓✓✓✓✗` |" in cells and "| `a.same` | `✓✓✓✓✓✓✓` |" in cells
+    assert "### inductor cpu: 1 of 2 micrographs differ between versions" in versions
+    assert "|  | 2.9.1 | 2.11.0 |" in versions and "| `a.other` | `✓✓✓✓✓✓✓` | `✓✓✓✓✓✓✗` |" in versions
+    said = matrix_of(old, new).output
+    assert "13 of 14" in said and said.count("✗") == 2  # the grid and the legend
+
+
 def test_json(mixed: Path, tmp_path: Path) -> None:
     assert matrix_of(mixed, "-o", tmp_path / "m.json").exit_code == 0
     said = json.loads((tmp_path / "m.json").read_text())
