@@ -12,7 +12,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 import torch
-from hypothesis import HealthCheck, settings
+from hypothesis import HealthCheck, Phase, settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, rule, run_state_machine_as_test
 
@@ -290,21 +290,57 @@ def search_guards(
     from hypothesis import seed
 
     played = machine(micrograph, door)
-    checks = list(HealthCheck)
-    budget = settings(max_examples=examples, stateful_step_count=steps, deadline=None, database=None, suppress_health_check=checks)
+    # Captures are too dear for hypothesis' shrinker, which would try hundreds of sequences: a sequence is short, and calls can
+    # be left out of it one by one.
+    budget = settings(
+        max_examples=examples,
+        stateful_step_count=steps,
+        deadline=None,
+        database=None,
+        suppress_health_check=list(HealthCheck),
+        phases=[Phase.generate],
+    )
     try:
         run_state_machine_as_test(seed(number)(played), settings=budget)
     except Broken as broken:
-        return Example(micrograph.name(), broken.calls, about="guards"), broken.finding
+        calls, finding = shortest(micrograph, broken, door)
+        return Example(micrograph.name(), calls, about="guards"), finding
     finally:
         torch._dynamo.reset()
     return None
 
 
+def shortest(micrograph: type[Micrograph], broken: Broken, door: Callable[..., Any] | None) -> tuple[tuple[Call, ...], Finding]:
+    """Leave out calls, then make each as plain as the first, for as long as the same thing goes wrong at the end."""
+    calls, finding = broken.calls, broken.finding
+    start = Call(dict(micrograph.dims), plain(micrograph).given)
+    trials = [lambda i: calls[:i] + calls[i + 1 :]]
+    for name in ("seed", "mode", "dtype", "given", "dims"):
+        trials.append(lambda i, name=name: (*calls[:i], replace(calls[i], **{name: getattr(start, name)}), *calls[i + 1 :]))
+    for trial in trials:
+        index = 0
+        while index < len(calls):
+            tried = trial(index)
+            again = played_through(micrograph, tried, door) if tried and tried != calls else None
+            if again is not None and again[1].kind is finding.kind:
+                calls, finding = tried[: again[0]], again[1]
+                index += trial is not trials[0]
+            else:
+                index += 1
+    return calls, finding
+
+
+def played_through(micrograph: type[Micrograph], calls: tuple[Call, ...], door: Callable[..., Any] | None) -> tuple[int, Finding] | None:
+    """How many calls it took until something was wrong, and what."""
+    torch._dynamo.reset()
+    player = Player(micrograph, door)
+    for number, call in enumerate(calls, 1):
+        if finding := player.play(call):
+            return number, finding
+    return None
+
+
 def replayed(example: Example, backend: Any) -> list[dict[str, Any]]:
     """The calls of an example against the model, in this process."""
-    player = Player(example.base(), getattr(backend, "guard_door", None))
-    for call in example.calls:
-        if finding := player.play(call):
-            return [{"stage": "capture", **finding.to_json()}]
-    return []
+    found = played_through(example.base(), example.calls, getattr(backend, "guard_door", None))
+    return [{"stage": "capture", **found[1].to_json()}] if found else []

@@ -143,9 +143,10 @@ class Shrinker:
     def _steps(self) -> Iterator[tuple[Form, Call]]:
         form, call = self.alarm.form, self.alarm.call
         for simpler in form.simpler():
-            dims = {d: s if s < 2 else max(call.dims[d], 2) for d, s in simpler.strata}
             kept = tuple(replace(g, values=old.values) for g, old in zip(simpler.given, call.given, strict=True))
-            yield simpler, Call(dims, kept, simpler.dtype, call.seed)
+            for least in (2, 3) if simpler.strata != form.strata else (2,):
+                dims = {d: s if s < 2 else max(call.dims[d], least) for d, s in simpler.strata}
+                yield simpler, Call(dims, kept, simpler.dtype, call.seed)
         for dim, size in call.dims.items():
             for smaller in [s for s in (*SIZES[:6], *range(2, 40)) if 2 <= s < size][:24]:
                 yield form, replace(call, dims={**call.dims, dim: smaller})
@@ -186,13 +187,16 @@ def _from_history(runner: Runner, flaky: Flaky) -> Suspect | None:
     if end is None:
         return None
     sequence = sequence[: end + 1]
-    index = 0
-    while index < len(sequence):
-        shorter = sequence[:index] + sequence[index + 1 :]
-        if shorter and (end := runner.replay(shorter, dynamic)) is not None:
-            sequence = shorter[: end + 1]
-        else:
-            index += 1
+    step = max(len(sequence) // 2, 1)
+    while step:  # halves first, single calls last
+        index = 0
+        while index < len(sequence):
+            shorter = sequence[:index] + sequence[index + step :]
+            if shorter and (end := runner.replay(shorter, dynamic)) is not None:
+                sequence = shorter[: end + 1]
+            else:
+                index += step
+        step //= 2
     sequence = _plainest(runner, sequence, dynamic)
     example = Example(runner.micrograph.name(), tuple(sequence), dynamic, runner.source)
     return Suspect(example, tuple(alarm.differences))

@@ -1,0 +1,112 @@
+"""A backend that is eager but for one planted fault. It has a front door, as Inductor has, and compiles nothing."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable
+from typing import Any
+
+import torch
+
+from conformance import backends
+from conformance.backends.base import Backend, Case, Compiled
+from conformance.backends.inductor import InductorBackend
+from conformance.stage import Stage
+from conformance.target import Target
+from conformance.trace import Observation
+
+Fn = Callable[..., Any]
+
+
+def _off_by_one(out: Any) -> Any:
+    return tuple(x + 1 for x in out) if isinstance(out, tuple) else out + 1
+
+
+def _when(condition: Callable[..., bool]) -> Callable[[Fn], Fn]:
+    def plant(fn: Fn) -> Fn:
+        def call(*inputs: Any) -> Any:
+            out = fn(*inputs)
+            return _off_by_one(out) if condition(*inputs) else out
+
+        return call
+
+    return plant
+
+
+def _third_call(fn: Fn) -> Fn:
+    calls = 0
+
+    def call(*inputs: Any) -> Any:
+        nonlocal calls
+        calls += 1
+        out = fn(*inputs)
+        return _off_by_one(out) if calls == 3 else out
+
+    return call
+
+
+def _lost_when_aliased(fn: Fn) -> Fn:
+    def call(x: torch.Tensor, y: torch.Tensor) -> Any:
+        before = x.clone()
+        out = fn(x, y)
+        if x.numel() and x.untyped_storage().data_ptr() == y.untyped_storage().data_ptr():
+            x.copy_(before)
+        return out
+
+    return call
+
+
+def _segfault(fn: Fn) -> Fn:
+    def call(*inputs: Any) -> Any:
+        if inputs[0].shape[-1] == 17:
+            os.kill(os.getpid(), 11)
+        return fn(*inputs)
+
+    return call
+
+
+FAULTS: dict[str, Callable[[Fn], Fn]] = {
+    "none": lambda fn: fn,
+    "odd sizes": _when(lambda x, *rest: x.shape[-1] % 2 == 1),
+    "stride 0": _when(lambda *xs: any(s == 0 and n > 1 for x in xs for s, n in zip(x.stride(), x.shape, strict=True))),
+    "size 1": _when(lambda x, *rest: 1 in x.shape),
+    "third call": _third_call,
+    "aliased": _lost_when_aliased,
+    "segfault": _segfault,
+}
+
+
+class LyingCompiled(Compiled):
+    def __init__(self, case: Case, plant: Callable[[Fn], Fn]) -> None:
+        self.module = case.module()
+        self.fn = plant(self.module)
+
+    def __call__(self, *inputs: Any) -> Any:
+        return self.fn(*inputs)
+
+    def observe(self, stage: Stage) -> Observation:
+        return Observation()
+
+
+class LyingBackend(Backend):
+    name = "lying"
+
+    def __init__(self, fault: str = "") -> None:
+        self.plant = FAULTS[fault or os.environ.get("LYING_FAULT", "none")]
+
+    def versions(self) -> dict[str, str]:
+        return {"torch": torch.__version__}
+
+    def unavailable(self, target: Target) -> dict[Stage, str]:
+        return {}
+
+    def compile(self, case: Case) -> Compiled:
+        return LyingCompiled(case, self.plant)
+
+    def front_door(self, fn: Fn) -> Fn:
+        return self.plant(fn)
+
+    marked = staticmethod(InductorBackend.marked)
+
+
+backends.OWN["lying"] = "tests.fuzz.lying:LyingBackend"
