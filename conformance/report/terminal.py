@@ -69,8 +69,10 @@ class Grid:
         self.width = options.max_width
         self.gap = " " if self.width >= 40 else ""
 
-    def name_width(self, names: Sequence[str]) -> int:
-        return min(max(map(len, names)), max(self.width // 3, 12))
+    def name_width(self, names: Sequence[str], columns: Sequence[Column] = ()) -> int:
+        """A third of the width, or all that the columns leave of it."""
+        spare = self.width - sum(self.column_width(column) + 2 for column in columns) - 2 if columns else 0
+        return min(max(map(len, names)), max(self.width // 3, 12, spare))
 
     def column_width(self, column: Column) -> int:
         signs = len(self.stages) + len(self.gap) * (len(self.stages) - 1)
@@ -97,7 +99,7 @@ class Grid:
             width = self.column_width(column)
             head = "\n".join([*(clean.shorten(part, width) for part in column), letters])
             table.add_column(Text(head), no_wrap=True, overflow="crop", width=width)
-        width = self.name_width(names)
+        width = self.name_width(names, columns)
         for name in names:
             shown = clean.shorten(name, width)
             table.add_row(Text(shown), *(self.signs(column, name) for column in columns))

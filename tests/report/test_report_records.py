@@ -261,6 +261,12 @@ def test_no_width_loses_a_sign(width: int) -> None:
     assert grid.count("✗") == 3 and grid.count("✓") == 18
 
 
+def test_a_name_is_whole_where_there_is_room() -> None:
+    name = "family.a_name_that_is_longer_than_a_third_of_the_line"
+    cells = {line["cell"]: line for line in compile_of(name, "inductor", "cpu")}
+    assert name in printed(matrix_table(cells), 80) and name not in printed(matrix_table(cells), 50)
+
+
 def test_many_rows_are_folded_but_never_the_unexpected() -> None:
     said = printed(matrix_table(many(), rows=20))
     assert "fam3.graph_7" in said and "fam3: 19 as expected" in said and "graph_8" not in said
