@@ -25,18 +25,20 @@ function closePanel() {
 
 function heading(i) {
   const v = D.verdict[i], [word, , meaning] = D.verdicts[v], reason = reasonOf(i), flaky = D.flaky.get(i);
+  const said = (D.findings.get(i) ?? []).map(one => one.map(part => D.strings[part]));
   return [
     h("div", {class: "titlebar"}, h("h2", {}, D.rows[D.row[i]]), h("button", {class: "icon", type: "button", onclick: closePanel, "aria-label": "Close (Esc)", title: "Esc"}, "✕")),
     h("p", {class: "where"}, `${D.stages[D.stage[i]]} · ${columnLabel(D.column[i])}`),
     h("div", {class: "said"}, h("span", {class: "badge " + verdictClass(v), id: "opened-verdict"}, `${D.verdicts[v][1]} ${word}`), " ", h("span", {class: "soft"}, meaning),
       flaky ? h("p", {class: "soft"}, "Flaky: " + flaky.map(k => D.verdicts[k][0]).join(", ") + " on the same version.") : null),
-    reason ? h("p", {class: "reason"}, reason) : null,
-    h("div", {id: "findings"}, findingsOf(i, (D.findings.get(i) ?? []).map(one => one.map(part => D.strings[part])))),
+    // One finding often says the reason word for word; it is read once.
+    reason && !said.some(([, , detail]) => detail === reason) ? h("p", {class: "reason"}, reason) : null,
+    h("div", {id: "findings"}, findingsOf(said)),
     upstream(i),
   ].filter(Boolean);
 }
 
-function findingsOf(i, list) {
+function findingsOf(list) {
   return list.map(([kind, check, detail]) => h("div", {class: "finding"}, h("b", {}, kind), " ", h("code", {}, check), h("br"), detail));
 }
 
@@ -78,7 +80,7 @@ const OWN_SECTION = ["matches", "guards", "counters"];
 function showEvidence(place, i, {facts = {}, texts = {}, reason, findings, micrograph, reused}) {
   const parts = [];
   if (reason) panel.querySelector(".reason")?.replaceChildren(reason);
-  if (findings) panel.querySelector("#findings").replaceChildren(...findingsOf(i, findings));
+  if (findings) panel.querySelector("#findings").replaceChildren(...findingsOf(findings));
   for (const name of OWN_SECTION) if (name in facts) parts.push(h("h3", {}, name), factValue(facts[name]));
   const rest = Object.entries(facts).filter(([name]) => !OWN_SECTION.includes(name));
   if (rest.length) parts.push(h("h3", {}, "Observed"), factTable(rest));
