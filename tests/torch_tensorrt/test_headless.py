@@ -14,7 +14,7 @@ from conformance import oracle
 from conformance.backends.base import CannotRun, Case
 from conformance.backends.torch_tensorrt import api
 from conformance.backends.torch_tensorrt.backend import TorchTensorRTBackend
-from conformance.backends.torch_tensorrt.compiled import TorchTensorRTCompiled
+from conformance.backends.torch_tensorrt.compiled import SETTINGS, TorchTensorRTCompiled
 from conformance.backends.torch_tensorrt.enginecache import observe_cache, twins
 from conformance.backends.torch_tensorrt.installed import installed
 from conformance.backends.torch_tensorrt.recorder import Recorder
@@ -111,6 +111,20 @@ def test_a_dim_that_did_not_stay_symbolic_is_found() -> None:
 def test_training_is_unsupported() -> None:
     seen = compiled("trained").observe(Stage.CAPTURE)
     assert seen.verdict is Verdict.UNSUPPORTED and "inference only" in seen.reason
+
+
+def test_the_other_front_door() -> None:
+    """`torch.compile(backend="torch_tensorrt")` builds its engine here as well, and says so when it falls back."""
+    for name, engines in (("plain", 1), ("unconverted", 0)):
+        made, record = compiled(name), Recording()
+        torch._dynamo.reset()
+        fn = torch.compile(made.case.module().eval(), backend="torch_tensorrt", options=dict(SETTINGS))
+        with Recorder(made.library, made.case.target, record).listening(), torch.no_grad():
+            outcome = oracle.run(fn, made.case.inputs())
+        assert len(record.engines) == engines
+        assert (outcome.error is None) == (engines == 0), "an engine without a device cannot run, the fallback can"
+        assert not any("conversion failed" in line for line in record.warnings)
+        assert made.recapture() == {"dynamo_door": {"graphs": 1}}
 
 
 # ---------------------------------------------------------------------------------------------- fallback

@@ -98,6 +98,24 @@ class TorchTensorRTCompiled(Compiled):
             out_spec=out_spec(record.result),
         )
 
+    def recapture(self) -> dict[str, Any]:
+        """The other front door, as far as capture goes: what Dynamo hands to `torch.compile(backend="torch_tensorrt")`."""
+        graphs: list[torch.fx.GraphModule] = []
+
+        def keep(gm: torch.fx.GraphModule, _: Any) -> Callable[..., Any]:
+            graphs.append(gm)
+            return gm.forward
+
+        torch._dynamo.reset()
+        try:
+            with torch.no_grad():
+                torch.compile(self.case.module().eval(), backend=keep)(*self.case.inputs())
+        except Exception as error:
+            return {"dynamo_door": first_line(error, 120)}
+        finally:
+            torch._dynamo.reset()
+        return {"dynamo_door": {"graphs": len(graphs)}}
+
     def blame(self, error: BaseException) -> Stage:
         return self.recording.reached if error is self.recording.error else Stage.RUNTIME
 

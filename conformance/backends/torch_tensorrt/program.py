@@ -15,11 +15,17 @@ import torch
 from torch import fx, nn
 from torch.utils import _pytree as pytree
 
+from conformance.backends.base import Compiled
 from conformance.backends.torch_tensorrt.recording import Engine
+from conformance.stage import Stage
+from conformance.trace import Observation
+from conformance.verdict import Verdict
 
 
-class Program:
-    """state: the module whose buffers the call reads and writes. writes: input or buffer placeholder → node whose value goes there.
+class Program(Compiled):
+    """A compile as of an earlier stage: it has a module, whose buffers count, and only runs.
+
+    state: the module whose buffers the call reads and writes. writes: input or buffer placeholder → node whose value goes there.
     engines: submodule → input of the engine → node whose value goes there, or the engine itself, to do as it does.
     buffers: placeholder → buffer that is passed for it. hidden: outputs at the end that the user does not see."""
 
@@ -35,7 +41,7 @@ class Program:
         out_spec: Any = None,
     ) -> None:
         self.graph = graph
-        self.state = state
+        self.module = state
         self.writes = dict(writes or {})
         self.buffers = dict(buffers or {})
         self.engines = dict(engines or {})
@@ -43,8 +49,8 @@ class Program:
         self.out_spec = out_spec
 
     def __call__(self, *inputs: Any) -> Any:
-        share_state(self.graph, self.state)
-        tensors = dict(self.state.named_buffers())
+        share_state(self.graph, self.module)
+        tensors = dict(self.module.named_buffers())
         arguments = (*inputs, *(tensors[buffer] for buffer in self.buffers.values()))
         runner = _Runner(self.graph, self.engines, set(self.writes.values()))
         result = runner.run(*arguments)
@@ -55,6 +61,9 @@ class Program:
             if node in runner.kept and isinstance(by_name.get(name), torch.Tensor):
                 by_name[name].copy_(runner.kept[node])
         return self._shaped(result)
+
+    def observe(self, stage: Stage) -> Observation:
+        return Observation.says(Verdict.UNAVAILABLE, "the whole compile is observed, not its program as of a stage")
 
     def _shaped(self, result: Any) -> Any:
         if self.hidden and isinstance(result, (tuple, list)):

@@ -34,7 +34,20 @@ class Recorder:
         self.buffers = dict(module.named_buffers()) if module is not None else {}
         self.saved = {name: tensor.detach().clone() for name, tensor in self.buffers.items()}
         self.engine: Engine | None = None
+        self.copies = True
         self._entered = time.perf_counter()
+
+    @contextmanager
+    def listening(self) -> Iterator[None]:
+        """Only the engines and what was warned of: copying graphs is not safe inside the fake mode of `torch.compile`."""
+        self.copies = False
+        with ExitStack() as stack:
+            self._wrap(stack, self.library.compiler, "convert_module", self._convert)
+            self._wrap(stack, self.library.conversion, "interpret_module_to_result", self._interpret)
+            stack.enter_context(self._logs())
+            if self.target.headless:
+                stack.enter_context(self._headless())
+            yield
 
     @contextmanager
     def watching(self) -> Iterator[None]:
@@ -138,7 +151,7 @@ class Recorder:
     def _keep_state(self, run: PassRun) -> None:
         """A pass that runs parts of the graph may run writes too: compiling must leave the user's buffers alone."""
         for name, tensor in self.buffers.items():
-            if not torch.equal(tensor, self.saved[name]):
+            if not torch.equal(torch.nan_to_num(tensor), torch.nan_to_num(self.saved[name])):
                 run.disturbed.append(name)
                 with torch.no_grad():
                     tensor.copy_(self.saved[name])
@@ -171,7 +184,8 @@ class Recorder:
 
     def _convert(self, real: Callable[..., Any], module: fx.GraphModule, inputs: Any, *args: Any, **kwargs: Any) -> Any:
         self.reach(Stage.CODEGEN)
-        self.engine = engine = Engine(str(kwargs.get("name", f"engine_{len(self.recording.engines)}")), snapshot(module))
+        name = str(kwargs.get("name", f"engine_{len(self.recording.engines)}"))
+        self.engine = engine = Engine(name, snapshot(module) if self.copies else module)
         settings = args[0] if args else kwargs["settings"]
         engine.specs, engine.settings = inputs, copy.copy(settings)
         self.recording.engines.append(engine)

@@ -113,7 +113,7 @@ class Running:
         torch._dynamo.reset()
         module, record = self.case.module().eval(), Recording()
         fn = torch.compile(module, backend="torch_tensorrt", options=dict(SETTINGS))
-        with Recorder(self.library, self.case.target, record).watching():
+        with Recorder(self.library, self.case.target, record).listening():
             found = self.differences(fn, 0, module=module)
         self.facts["torch_compile_engines"] = len(record.engines)
         failed = next((line for line in record.warnings if "conversion failed" in line), "")
