@@ -95,6 +95,12 @@ def _stat(folder: Path, pattern: str = "*.py") -> bytes:
     return hashed.digest()
 
 
+def _without_folder(word: str) -> str:
+    """A record says what was run, not where somebody keeps files."""
+    option, equals, path = word.rpartition("=")
+    return f"{option}{equals}{Path(path).name}" if Path(path).is_absolute() else word
+
+
 def header(argv: list[str], expectations: str) -> dict[str, Any]:
     from datetime import datetime, timezone
 
@@ -104,6 +110,6 @@ def header(argv: list[str], expectations: str) -> dict[str, Any]:
         "commit": commit(),
         "env": environment(),
         "expectations": expectations,
-        "argv": argv,
+        "argv": [_without_folder(word) for word in argv],
         "started": datetime.now(timezone.utc).isoformat(timespec="seconds"),
     }
