@@ -43,7 +43,7 @@ class Report:
     """What one pass (or a chain of them) did to one micrograph."""
 
     name: str
-    micrograph: str
+    cls: type[Micrograph]
     option: str
     path: str  # autodeploy | legacy
     before: fx.GraphModule
@@ -55,6 +55,10 @@ class Report:
     matches: int = 0
     lost_metadata: list[str] = field(default_factory=list)
     wrong_metadata: list[str] = field(default_factory=list)
+
+    @property
+    def micrograph(self) -> str:
+        return self.cls.name()
 
     @property
     def added(self) -> dict[str, int]:
@@ -77,14 +81,21 @@ class Report:
         """Reads that come after a write which the pass brought in."""
         return lost_reads(self.after, {node.name for node in self.before.graph.nodes})
 
-    def differences(self) -> list[oracle.Difference]:
+    def differences(self, exact: bool = True) -> list[oracle.Difference]:
         """Do the graphs before and after return the same values? Kernels of a GPU run as plain PyTorch. What fused
-        kernels do to their inputs is not looked at here."""
-        return output_differences(self.outcome(self.after), oracle.Reference(self.outcome(self.before), None))
+        kernels do to their inputs is not looked at here.
 
-    def from_eager(self, cls: type[Micrograph]) -> list[oracle.Difference]:
+        exact   judge by the distance to what the module gives in fp64"""
+        best = self._reference.exact if exact else None
+        return output_differences(self.outcome(self.after), oracle.Reference(self.outcome(self.before), best))
+
+    def from_eager(self) -> list[oracle.Difference]:
         """Does the graph after the pass still return what the module does?"""
-        return output_differences(self.outcome(self.after), oracle.reference(cls.build(), self.inputs))
+        return output_differences(self.outcome(self.after), self._reference)
+
+    @cached_property
+    def _reference(self) -> oracle.Reference:
+        return oracle.reference(self.cls.build(), self.inputs)
 
     def outcome(self, gm: fx.GraphModule) -> oracle.Outcome:
         inputs = oracle.clone_inputs(self.inputs)
@@ -150,7 +161,7 @@ class Harness:
         order = list(config)
         first = order.index(parts[0])
         gm, earlier = self._run(gm, {n: config[n] for n in order[:first] if n not in parts})
-        report = Report(name, cls.name(), option, "autodeploy", graph.copied(gm), gm, case.inputs(), self.loaded, earlier=earlier)
+        report = Report(name, cls, option, "autodeploy", graph.copied(gm), gm, case.inputs(), self.loaded, earlier=earlier)
         between = order[first : order.index(parts[-1]) + 1]
         gm, results = self._run(gm, {n: config[n] for n in between})
         report.results = [result for result in results if result.name in parts]
@@ -207,7 +218,7 @@ class Harness:
         done = self.legacy.run(name, gm)
         new = {node.name for node in done.after.graph.nodes} - {node.name for node in gm.graph.nodes}
         lost = graph.without_metadata(node for node in done.after.graph.nodes if node.name in new)
-        report = Report(name, cls.name(), "flashinfer", "legacy", gm, done.after, case.inputs(), self.loaded, earlier=earlier)
+        report = Report(name, cls, "flashinfer", "legacy", gm, done.after, case.inputs(), self.loaded, earlier=earlier)
         report.matches, report.lost_metadata = done.matches, lost
         return report
 

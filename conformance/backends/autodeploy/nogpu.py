@@ -31,13 +31,15 @@ ANSWERS: dict[str, Any] = {
 
 
 class OnTheCPU(TorchFunctionMode):
-    """`device="cuda"` in a factory function means the CPU here."""
+    """`device="cuda"` in a factory function means the CPU here, and memory need not be pinned for a GPU."""
 
     def __torch_function__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
         kwargs = dict(kwargs or {})
         device = kwargs.get("device")
         if isinstance(device, (str, torch.device)) and torch.device(device).type == "cuda":
             kwargs["device"] = "cpu"
+        if kwargs.get("pin_memory"):
+            kwargs["pin_memory"] = False
         return func(*args, **kwargs)
 
 
