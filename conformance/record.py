@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import tempfile
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
@@ -17,6 +18,7 @@ from conformance.errors import UsageError
 from conformance.trace import digest
 
 SCHEMA = "conformance/1"
+FOLDERS = re.compile(r"(?<![\w.])/(?:[\w.+-]+/)+(?=[\w.+-]+\.(?:py|cpp|h|so)\b)")
 VERDICTS = frozenset("pass fail fallback unsupported unavailable blocked xfail xpass error timeout".split())
 
 
@@ -140,6 +142,11 @@ def _same_run(old: Mapping[str, Any], new: Mapping[str, Any], path: Path) -> Non
     for key in ("suite", "env"):
         if old.get(key) != new.get(key):
             raise UsageError(f"cannot resume {path}: it was recorded with another {key}; start a new record")
+
+
+def without_folders(text: str) -> str:
+    """Evidence names files, not where somebody keeps them."""
+    return FOLDERS.sub("", text)
 
 
 def keep_text(folder: Path, text: str) -> str:

@@ -15,7 +15,7 @@ from conformance.cell import Cell
 from conformance.errors import UsageError, first_line
 from conformance.expectations import Expectations
 from conformance.micrograph import Micrograph
-from conformance.record import keep_text
+from conformance.record import keep_text, without_folders
 from conformance.stage import STAGES, Stage
 from conformance.target import Target
 from conformance.trace import Observation, Trace
@@ -48,7 +48,7 @@ class Result:
             "micrograph": self.micrograph,
         }
         if texts is not None:
-            line["texts"] = {name: keep_text(texts, text) for name, text in self.observation.texts.items() if text}
+            line["texts"] = {name: keep_text(texts, without_folders(text)) for name, text in self.observation.texts.items() if text}
         if self.url:
             line["url"] = self.url
         return line
