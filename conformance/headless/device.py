@@ -110,18 +110,41 @@ def device_memory(properties: Any) -> int:
 
 
 # Answers that torch keeps once it has asked: forgotten on the way in, and on the way out.
-REMEMBERED = (
-    "torch.utils._triton.has_triton",
-    "torch.utils._triton._device_supports_tensor_descriptor",
-    "torch.utils._triton.has_triton_experimental_host_tma",
-    "torch.utils._triton.has_triton_tensor_descriptor_host_tma",
-    "torch.utils._triton.has_triton_tma",
-    "torch.utils._triton.has_triton_tma_device",
-    "torch.utils._triton.has_datacenter_blackwell_tma_device",
-    "torch.utils._triton.has_triton_stable_tma_api",
-    "torch.utils._triton.triton_backend",
-    "torch.utils._triton.triton_hash_with_backend",
-)
+REMEMBERED = {
+    "torch.utils._triton": (
+        "has_triton",
+        "_device_supports_tma",
+        "_device_supports_tensor_descriptor",
+        "has_triton_experimental_host_tma",
+        "has_triton_tensor_descriptor_host_tma",
+        "has_triton_tma",
+        "has_triton_tma_device",
+        "has_triton_cuda_tma_device",
+        "has_datacenter_blackwell_tma_device",
+        "has_triton_stable_tma_api",
+        "triton_backend",
+        "triton_hash_with_backend",
+    ),
+    "torch._dynamo.debug_utils": ("_cuda_system_info_comment",),
+    "torch._inductor.utils": (
+        "get_gpu_type",
+        "is_big_gpu",
+        "get_max_num_sms",
+        "get_device_tflops",
+        "_get_device_tflops",
+        "get_gpu_dram_gbps",
+        "_get_device_dram_gbps",
+        "using_b200",
+    ),
+    "torch._inductor.codecache": ("CacheBase.get_system",),
+    "torch._inductor.codegen.cuda.cuda_env": ("get_cuda_arch",),
+    "torch._inductor.comm_analysis": ("get_gpu_type", "_has_nvlink"),
+    "torch._inductor.kernel.mm": ("_is_sm7x_or_older_gpu",),
+    "torch._inductor.lookup_table.choices": ("LookupTableChoices._get_device_key",),
+    "torch._inductor.runtime.caching.context": ("_CompileContext.accelerator_properties",),
+    "torch._inductor.runtime.hints": ("DeviceProperties.create",),
+    "torch._inductor.select_algorithm": ("get_num_workers",),
+}
 MAPS = ("torch._dynamo.device_interface.caching_worker_device_properties",)
 
 
@@ -176,7 +199,8 @@ MISSING = object()
 
 @contextlib.contextmanager
 def forgotten() -> Iterator[None]:
-    caches = [cached for name in REMEMBERED if (cached := optional(name)) is not None]
+    names = [f"{module}.{name}" for module, names in REMEMBERED.items() for name in names]
+    caches = [cached for name in names if hasattr(cached := optional(name), "cache_clear")]  # versions have not the same
     maps = [find(name) for name in MAPS]
     before = [dict(table) for table in maps]
 

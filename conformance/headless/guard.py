@@ -3,7 +3,8 @@
 torch keeps one object per device type that answers (`c10::impl::device_guard_impl_registry`). CUDA's asks the driver, even for
 a tensor that nobody computes with: building an autograd node does, and without a driver it aborts the process. While a
 device is described, the answers are those of one idle GPU: device 0, its default stream, no context. They come from a
-copy of the guard that torch has for devices with nothing to guard (Meta), in which two functions are replaced.
+copy of the guard that torch has for devices with nothing to guard (Meta), in which a few functions are replaced. (torch
+does the like for itself where it traces with fake CUDA tensors: `_ensureCUDADeviceGuardSet`.)
 
 Everything is found by what the installed torch says of itself: the order of the virtual functions is read from the headers
 of the wheel, the tables by their exported symbols. What is not found raises `Moved`; nothing is written before all is found.
@@ -29,7 +30,8 @@ CUDA, META = 1, 14  # c10::DeviceType
 REGISTRY = "_ZN3c104impl26device_guard_impl_registryE"
 HOOKS = "_ZN2at6detail12getCUDAHooksEv"
 
-# Functions that return a constant, per machine: 0, 1, and the Stream {Device{CUDA, 0}, id 0}, which fills two registers.
+# Functions that return a constant, per machine: 0, 1 (which is also the Device {CUDA, 0}: a byte each), and the Stream
+# {Device{CUDA, 0}, id 0}, which fills two registers.
 STUBS = {
     "aarch64": {
         "zero": "00008052 c0035fd6",  # mov w0, #0 · ret
@@ -70,7 +72,8 @@ def _tables() -> tuple:
     order = _virtuals("c10/core/impl/DeviceGuardImplInterface.h", "DeviceGuardImplInterface")
     table = _copy(registry[META], len(order))
     table[_slot(order, "getStream")] = code["stream"]
-    table[_slot(order, "deviceCount")] = code["one"]
+    for name in ("type", "getDevice", "exchangeDevice", "deviceCount"):
+        table[_slot(order, name)] = code["one"]  # CUDA, device 0 of CUDA (twice), one device
     guard = (ctypes.c_void_p * 2)(ctypes.addressof(table), 0)
 
     get_hooks = _library("libtorch_cpu.so")[HOOKS]

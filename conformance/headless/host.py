@@ -20,6 +20,20 @@ aten = torch.ops.aten
 
 
 class Host(TorchDispatchMode):
+    def __init__(self) -> None:
+        super().__init__()
+        self._lifting: list[bool] = []
+
+    def __enter__(self) -> Any:
+        """`torch.tensor(…, device="cuda")` is made on the CPU and moved by an operator, so that the move is seen here."""
+        self._lifting.append(torch._C._only_lift_cpu_tensors())
+        torch._C._set_only_lift_cpu_tensors(True)
+        return super().__enter__()
+
+    def __exit__(self, *raised: Any) -> None:
+        super().__exit__(*raised)
+        torch._C._set_only_lift_cpu_tensors(self._lifting.pop())
+
     @classmethod
     def ignore_compile_internals(cls) -> bool:
         return True
