@@ -207,7 +207,7 @@ def code_does_not_compile() -> Iterator[None]:
         yield
 
 
-@fault("codegen", "numeric_drift wrong_result", "dtypes.bf16 norm.rmsnorm", culprit="")
+@fault("codegen", "numeric_drift wrong_result", "pointwise.shared_producer norm.layer_norm", culprit="")
 def products_a_little_small() -> Iterator[None]:
     """Every product comes out half a percent too small."""
 

@@ -90,13 +90,9 @@ def alias_returned_as_copy() -> Iterator[None]:
     """Where an output is a view of an input, the caller gets a copy."""
 
     def make(original: Any) -> Any:
-        def __call__(self: Any, orig_inputs: Any, fw_outs: Any, out: Any) -> Any:
-            return original(self, orig_inputs, fw_outs, out).clone()
+        return lambda *args, **kwargs: original(*args, **kwargs).clone()
 
-        return __call__
-
-    path = "torch._functorch._aot_autograd.runtime_wrappers:AliasOfInputHandler"
-    with swapped(f"{path}.__call__", make):
+    with swapped("torch._functorch._aot_autograd.runtime_wrappers:gen_alias_from_base", make):
         yield
 
 

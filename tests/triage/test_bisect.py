@@ -1,0 +1,75 @@
+"""The search over versions, with answers that need no compiler."""
+
+from __future__ import annotations
+
+import pytest
+
+from conformance.errors import UsageError
+from conformance.triage.bisect import Answer, between, in_folder, search
+
+VERSIONS = ["2.11.0", "2.12.0", "2.12.1", "2.13.0", "2.14.0", "2.14.1", "2.15.0"]
+
+
+def asking(first_bad: str, skipped: tuple[str, ...] = (), fact: bool = False):
+    asked: list[str] = []
+
+    def answer(version: str) -> Answer:
+        asked.append(version)
+        if version in skipped:
+            return Answer(version, skipped="does not install")
+        bad = VERSIONS.index(version) >= VERSIONS.index(first_bad)
+        if fact:
+            return Answer(version, "pass", {"kernels": 2 if bad else 1}, {"fusion": "pass"})
+        return Answer(version, "fail" if bad else "pass", {}, {"fusion": "fail" if bad else "pass"})
+
+    return answer, asked
+
+
+@pytest.mark.parametrize("first_bad", VERSIONS[1:])
+def test_finds_the_first_bad_version(first_bad: str) -> None:
+    answer, asked = asking(first_bad)
+    found = search(VERSIONS, answer, None, lambda _: None)
+    assert found.bad.version == first_bad
+    assert found.good.version == VERSIONS[VERSIONS.index(first_bad) - 1]
+    assert len(asked) <= 5
+
+
+def test_searches_by_a_fact_where_the_verdict_never_moved() -> None:
+    found = search(VERSIONS, asking("2.13.0", fact=True)[0], "kernels", lambda _: None)
+    assert (found.good.version, found.bad.version) == ("2.12.1", "2.13.0")
+    assert "kernels: 1 → 2" in list(found.moved())
+
+
+def test_a_version_that_does_not_install_is_passed_over() -> None:
+    found = search(VERSIONS, asking("2.13.0", skipped=("2.13.0", "2.12.1"))[0], None, lambda _: None)
+    assert (found.good.version, found.bad.version) == ("2.12.0", "2.14.0")
+
+
+def test_a_good_version_that_is_bad_is_said() -> None:
+    with pytest.raises(UsageError, match="say the same: the verdict is fail in both"):
+        search(VERSIONS, lambda v: Answer(v, "fail"), None, lambda _: None)
+    with pytest.raises(UsageError, match="the good version 2.11.0 is not good: fail"):
+        search(VERSIONS, lambda v: Answer(v, "fail" if v == "2.11.0" else "pass"), None, lambda _: None)
+
+
+def test_an_unknown_fact_is_said() -> None:
+    with pytest.raises(UsageError, match=r"no fact 'kernel'; it has kernels"):
+        search(VERSIONS, asking("2.13.0", fact=True)[0], "kernel", lambda _: None)
+
+
+def test_an_end_that_cannot_be_asked_is_said() -> None:
+    with pytest.raises(UsageError, match="the bad version 2.15.0 cannot be asked: does not install"):
+        search(VERSIONS, asking("2.13.0", skipped=("2.15.0",))[0], None, lambda _: None)
+
+
+def test_versions_between_either_way_round() -> None:
+    assert between(VERSIONS, "2.12.0", "2.14.0") == ["2.12.0", "2.12.1", "2.13.0", "2.14.0"]
+    assert between(VERSIONS, "2.14.0", "2.12.0") == ["2.14.0", "2.13.0", "2.12.1", "2.12.0"]
+
+
+def test_a_folder_of_wheels(tmp_path) -> None:
+    for name in ("torch-2.14.1-cp311-cp311-linux.whl", "torch-2.12.0+cpu-cp311-cp311-linux.whl", "numpy-2.0-py3.whl"):
+        (tmp_path / name).touch()
+    assert in_folder("torch", tmp_path) == ["2.12.0+cpu", "2.14.1"]
+    with pytest.raises(UsageError, match="no wheel of triton"):
+        in_folder("triton", tmp_path)

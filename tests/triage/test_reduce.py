@@ -1,0 +1,65 @@
+"""The reducer, with a predicate that needs no compiler."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+from typing import Any
+
+import torch
+from torch import fx
+
+from conformance.triage.reduce import Reducer, cut, size, values_of
+
+sys.path.insert(0, str(Path(__file__).parent))
+from hundred import Hundred, example_inputs  # noqa: E402
+
+
+def has(*targets: Any) -> Any:
+    return lambda gm, inputs: all(any(n.target is t for n in gm.graph.nodes) for t in targets)
+
+
+def graph() -> fx.GraphModule:
+    return fx.symbolic_trace(Hundred())
+
+
+def test_a_hundred_nodes_to_the_one_that_matters() -> None:
+    gm = graph()
+    assert size(gm) == 100
+    reduced = Reducer(gm, example_inputs(), has(torch.tanh)).run()
+    assert reduced.nodes == 1
+    assert reduced.tries < 25
+
+
+def test_a_suspect_is_tried_first() -> None:
+    reduced = Reducer(graph(), example_inputs(), has(torch.tanh)).run(["aten.tanh.default"])
+    assert (reduced.nodes, reduced.history[0]) == (1, "a suspect alone: 1 nodes")
+
+
+def test_two_nodes_that_only_fail_together_both_stay() -> None:
+    class Module(torch.nn.Module):
+        def forward(self, x: torch.Tensor) -> torch.Tensor:
+            for _ in range(10):
+                x = x + 1.0
+            x = torch.exp(x)
+            for _ in range(10):
+                x = x * 0.5
+            return torch.tanh(x)
+
+    reduced = Reducer(fx.symbolic_trace(Module()), (torch.randn(4),), has(torch.tanh, torch.exp)).run()
+    assert {n.target for n in reduced.gm.graph.nodes if n.op == "call_function"} == {torch.tanh, torch.exp}
+
+
+def test_a_cut_computes_what_the_whole_computed_there() -> None:
+    gm, inputs = graph(), example_inputs()
+    values = values_of(gm, inputs)
+    calls = [n for n in gm.graph.nodes if n.op.startswith("call_")]
+    made = cut(gm, calls[40:70], values)
+    assert made is not None
+    (out,) = made[0](*made[1])
+    torch.testing.assert_close(out, values[calls[69]])
+
+
+def test_sizes_shrink_last() -> None:
+    reduced = Reducer(graph(), example_inputs(), has(torch.tanh)).run()
+    assert all(n <= 7 for x in reduced.inputs for n in x.shape)

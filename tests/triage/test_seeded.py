@@ -1,0 +1,53 @@
+"""The library of seeded faults is in order: each says what it does, can be put in, and is gone afterwards."""
+
+from __future__ import annotations
+
+import inspect
+
+import pytest
+
+from conformance import micrograph, seeded
+from conformance.errors import UsageError
+from conformance.seeded.fault import find, swapped
+from conformance.stage import STAGES
+
+INDUCTOR = [fault for fault in seeded.all_faults().values() if fault.backend == "inductor" and fault.target == "cpu"]
+
+
+def test_forty_faults_over_all_stages() -> None:
+    assert len(seeded.all_faults()) >= 40
+    assert {fault.stage for fault in INDUCTOR} == set(STAGES)
+
+
+@pytest.mark.parametrize("fault", seeded.all_faults().values(), ids=lambda fault: fault.name)
+def test_says_what_it_does_and_where(fault: seeded.Fault) -> None:
+    assert fault.what.endswith("."), "a sentence"
+    assert fault.kinds and fault.micrographs
+    assert set(fault.micrographs) <= set(micrograph.load())
+
+
+@pytest.mark.parametrize("fault", INDUCTOR, ids=lambda fault: fault.name)
+def test_goes_in_and_comes_out(fault: seeded.Fault) -> None:
+    for _ in range(2):
+        with fault:
+            pass
+
+
+def test_swapped_keeps_static_methods_and_puts_them_back() -> None:
+    path = "torch._inductor.codegen.cpp:CppOverrides.tanh"
+    owner, name = find(path)
+    before = inspect.getattr_static(owner, name)
+    with swapped(path, lambda original: lambda x: "other"):
+        assert isinstance(inspect.getattr_static(owner, name), staticmethod)
+        assert owner.tanh("x") == "other"
+    assert inspect.getattr_static(owner, name) is before
+
+
+def test_a_place_that_moved_is_named() -> None:
+    with pytest.raises(UsageError, match=r"there is no torch\._inductor\.scheduler\.Scheduler\.gone"):
+        find("torch._inductor.scheduler:Scheduler.gone")
+
+
+def test_an_unknown_fault_is_named() -> None:
+    with pytest.raises(UsageError, match="unknown seeded fault 'fusion_of'.*did you mean fusion_off"):
+        seeded.get("fusion_of")
