@@ -1,6 +1,6 @@
 """The same fault, found and shrunk by `conformance triage` and by torch's own CompilerBisector and minifier: times and answers.
 
-    python examples/triage_against_torch.py [FAULT]
+python examples/triage_against_torch.py [FAULT]
 """
 
 from __future__ import annotations
@@ -73,7 +73,11 @@ def main() -> None:
     cls = subject.find(source).micrograph
     with fault:
         print(f"{fault.name}, seeded in {fault.stage}")
-        for name, run in (("conformance triage", lambda: ours(source)), ("CompilerBisector", lambda: bisector(cls)), ("fx_minifier", lambda: minifier(cls))):
+        for name, run in (
+            ("conformance triage", lambda: ours(source)),
+            ("CompilerBisector", lambda: bisector(cls)),
+            ("fx_minifier", lambda: minifier(cls)),
+        ):
             with torch._inductor.config.patch(force_disable_caches=name != "conformance triage"):
                 seconds, said = run()
             print(f"{name}: {seconds:.0f} s: {said}", flush=True)

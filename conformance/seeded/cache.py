@@ -87,8 +87,9 @@ def key_without_constants() -> Iterator[None]:
 
         return reduce
 
-    with swapped(f"{FX}:FxGraphCachePickler._reduce_graph_module", fx), swapped(
-        f"{AOT}:AOTAutogradCachePickler._reduce_graph_module_for_cache_key", aot
+    with (
+        swapped(f"{FX}:FxGraphCachePickler._reduce_graph_module", fx),
+        swapped(f"{AOT}:AOTAutogradCachePickler._reduce_graph_module_for_cache_key", aot),
     ):
         yield
 

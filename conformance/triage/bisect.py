@@ -244,7 +244,9 @@ def search(versions: Sequence[str], answer: Callable[[str], Answer], fact: str |
 
 
 def commits(source: Path, good: str, bad: str) -> list[str]:
-    done = subprocess.run(["git", "-C", str(source), "rev-list", "--reverse", "--ancestry-path", f"{good}..{bad}"], capture_output=True, text=True)
+    done = subprocess.run(
+        ["git", "-C", str(source), "rev-list", "--reverse", "--ancestry-path", f"{good}..{bad}"], capture_output=True, text=True
+    )
     if done.returncode:
         raise UsageError(f"{source} does not have the commits {good} and {bad}: {done.stderr.strip().splitlines()[-1][:160]}")
     listed = done.stdout.split()

@@ -27,7 +27,9 @@ from conformance.errors import UsageError, unknown
 @click.option("--limit", type=float, default=180.0, metavar="SECONDS", help="time for the reducer")
 @click.option("--seeded", metavar="NAME", help="with a seeded fault (see `conformance selftest --list`)")
 @click.option("--micrographs", "folder", metavar="DIR", help="your own micrographs")
-def triage(subject: str, backend: str, target: str, out: Path | None, no_reduce: bool, limit: float, seeded: str | None, folder: str | None) -> int:
+def triage(
+    subject: str, backend: str, target: str, out: Path | None, no_reduce: bool, limit: float, seeded: str | None, folder: str | None
+) -> int:
     """Name the stage at fault and the culprit inside it; shrink the graph; write a repro."""
     from conformance import micrograph
     from conformance.triage import ladder
@@ -37,7 +39,9 @@ def triage(subject: str, backend: str, target: str, out: Path | None, no_reduce:
         _seed(seeded)
     chosen = find(subject, backend, target, folder or micrograph.HOME)
     console = Console()
-    found = ladder.triage(chosen, out=out, shrink=not no_reduce, limit=limit, say=lambda text: console.print(text, style="dim", markup=False))
+    found = ladder.triage(
+        chosen, out=out, shrink=not no_reduce, limit=limit, say=lambda text: console.print(text, style="dim", markup=False)
+    )
     console.print(ladder.stages_line(found.results), markup=False)
     if found.first is None:
         states = {str(r.verdict) for r in found.results.values()}
@@ -82,7 +86,9 @@ def _seed(name: str) -> None:
 @click.command("selftest")
 @click.option("--only", multiple=True, metavar="GLOB", help="only these faults, by name, stage or backend")
 @click.option("--list", "listing", is_flag=True, help="list the faults and stop")
-@click.option("--baseline/--no-baseline", default=False, help="hold observations against recorded runs too (off: contracts and ladder alone)")
+@click.option(
+    "--baseline/--no-baseline", default=False, help="hold observations against recorded runs too (off: contracts and ladder alone)"
+)
 @click.option("--clean/--no-clean", default=True, help="look for false alarms without a fault, too")
 @click.option("--json", "record", type=click.Path(path_type=Path), help="write the results here")
 def selftest(only: tuple[str, ...], listing: bool, baseline: bool, clean: bool, record: Path | None) -> int:
@@ -102,7 +108,9 @@ def selftest(only: tuple[str, ...], listing: bool, baseline: bool, clean: bool, 
     caught = []
     for number, one in enumerate(runner.run(names, baseline=baseline, clean=clean), 1):
         caught.append(one)
-        console.print(f"{number}/{len(names) + clean} {one.fault}: {one.stage or one.unavailable or 'nothing'} {one.kind}", style="dim", markup=False)
+        console.print(
+            f"{number}/{len(names) + clean} {one.fault}: {one.stage or one.unavailable or 'nothing'} {one.kind}", style="dim", markup=False
+        )
     if record is not None:
         record.write_text(json.dumps([one.__dict__ for one in caught], indent=1) + "\n", encoding="utf-8")
     return _verdict(caught, faults, time.monotonic() - start)
@@ -140,7 +148,10 @@ def _verdict(caught: list[Any], faults: dict[str, Any], seconds: float) -> int:
     alarms = [alarm for one in caught for alarm in one.alarms]
     clean = next((one for one in caught if one.fault == CLEAN), None)
     total = len(asked) or 1
-    console.print(f"detected {detected} of {len(asked)} ({100 * detected / total:.0f} %), right stage {right} ({100 * right / total:.0f} %), right kind {kinds}")
+    console.print(
+    share = f"({100 * detected / total:.0f} %), right stage {right} ({100 * right / total:.0f} %), right kind {kinds}"
+    console.print(f"detected {detected} of {len(asked)} {share}")
+    )
     if clean is not None:
         console.print(f"without a fault: {len(alarms)} false alarms in {clean.examined} micrographs, {clean.seconds:.0f} s")
         for alarm in alarms:
@@ -162,7 +173,9 @@ def _verdict(caught: list[Any], faults: dict[str, Any], seconds: float) -> int:
 @click.option("--index-url", metavar="URL", help="install from this index (nightlies)")
 @click.option("--with", "beside", multiple=True, metavar="REQ", help="install this too, e.g. triton==3.8.0")
 @click.option("--python", "pythons", multiple=True, metavar="V=PATH", help="a Python that has this version already")
-@click.option("--source", type=click.Path(path_type=Path), help="AutoDeploy: the TensorRT-LLM checkout whose commits to search (or TRTLLM_SRC)")
+@click.option(
+    "--source", type=click.Path(path_type=Path), help="AutoDeploy: the TensorRT-LLM checkout whose commits to search (or TRTLLM_SRC)"
+)
 @click.option("--micrographs", "folder", metavar="DIR", help="your own micrographs")
 def bisect(
     cell: str,

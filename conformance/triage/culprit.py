@@ -175,7 +175,9 @@ def of_decomposition(module: Any, inputs: tuple[Any, ...], watch: Any) -> Culpri
     eager, traced = _ops_of_eager(module, inputs), _all_ops(watch.aot)
     written = [name for name in eager if name.split(".")[1].endswith("_") and name.split(".")[1] != "copy_"]
     if written and not any(graphs.written_inputs(gm) for gm in watch.aot):
-        return Culprit("functionalization", written[0], "the program writes into its input, the traced graph does not write it back", written)
+        return Culprit(
+            "functionalization", written[0], "the program writes into its input, the traced graph does not write it back", written
+        )
     return Culprit("tracing", "aot_autograd", f"the decompositions are right; the traced graph calls {', '.join(list(traced)[:6])}")
 
 

@@ -273,7 +273,8 @@ class Run:
             return
         symbols = [sympy.Symbol(f"i{k}", integer=True, nonnegative=True) for k in range(len(grid))]
         env: dict[Any, Any] = {
-            s: torch.arange(n).reshape([n if k == d else 1 for k in range(len(grid))]) for d, (s, n) in enumerate(zip(symbols, grid, strict=True))
+            s: torch.arange(n).reshape([n if k == d else 1 for k in range(len(grid))])
+            for d, (s, n) in enumerate(zip(symbols, grid, strict=True))
         }
         outer, rest = symbols[: len(sizes)], symbols[len(sizes) :]
         handler = make_interpreter(self.memory, self.aliases, env, grid, len(sizes))

@@ -107,7 +107,9 @@ class _Recording:
         self.gm, self.inputs, self.number = gm, inputs, number
 
     def __call__(self, *values: Any) -> Any:
-        self.inputs.setdefault(self.number, [v.detach().clone(memory_format=torch.preserve_format) if isinstance(v, torch.Tensor) else v for v in values])
+        self.inputs.setdefault(
+            self.number, [v.detach().clone(memory_format=torch.preserve_format) if isinstance(v, torch.Tensor) else v for v in values]
+        )
         return self.gm(*values)
 
 
@@ -116,7 +118,15 @@ def _culprit(found: Triage, compiled: Any, evidence: Evidence) -> Culprit | None
     stage, case = found.first.cell.stage, Case(found.subject.micrograph, Target.parse(found.subject.target))
     module = case.module()
     watch = compiled.watch
-    numeric = found.kind in {"wrong_result", "numeric_drift", "lost_mutation", "wrong_metadata", "metadata_loss", "overfused", "undecomposed"}
+    numeric = found.kind in {
+        "wrong_result",
+        "numeric_drift",
+        "lost_mutation",
+        "wrong_metadata",
+        "metadata_loss",
+        "overfused",
+        "undecomposed",
+    }
     if not numeric:
         return None
     if stage is Stage.CAPTURE:
@@ -132,7 +142,11 @@ def _culprit(found: Triage, compiled: Any, evidence: Evidence) -> Culprit | None
         elif stage in (Stage.FUSION, Stage.CODEGEN):
             named = inside.of_code(evidence, record, inputs, stage)
         else:
-            named = Culprit("runtime", "what calls the program", "the generated program is right; what it is called with, or what becomes of its answer, is not")
+            named = Culprit(
+                "runtime",
+                "what calls the program",
+                "the generated program is right; what it is called with, or what becomes of its answer, is not",
+            )
         if named is not None and named.what != "wrapper":
             return named
     if stage is Stage.POSTGRAD:
@@ -179,7 +193,12 @@ def _graph_inputs(compiled: Any, case: Case) -> tuple[Any, ...] | None:
     original = captured.forward
 
     def forward(*values: Any) -> Any:
-        kept.append(tuple(v.detach().clone(memory_format=torch.preserve_format).requires_grad_(v.requires_grad) if isinstance(v, torch.Tensor) else v for v in values))
+        kept.append(
+            tuple(
+                v.detach().clone(memory_format=torch.preserve_format).requires_grad_(v.requires_grad) if isinstance(v, torch.Tensor) else v
+                for v in values
+            )
+        )
         return original(*values)
 
     captured.forward = forward
@@ -200,7 +219,11 @@ def _graph_inputs(compiled: Any, case: Case) -> tuple[Any, ...] | None:
 def _write(found: Triage, compiled: Any, backend: Any, out: Path) -> None:
     assert found.first is not None and found.reduced is not None and found.culprit is not None
     before, after = repro.graph_texts(compiled.watch, found.first.cell.stage.value)
-    ops = ", ".join(sorted({str(n.target).replace("<built-in method ", "").split(" of ")[0] for n in found.reduced.gm.graph.nodes if n.op in reduce.CALLS}))
+    ops = ", ".join(
+        sorted(
+            {str(n.target).replace("<built-in method ", "").split(" of ")[0] for n in found.reduced.gm.graph.nodes if n.op in reduce.CALLS}
+        )
+    )
     report = repro.Report(
         title=f"{found.subject.backend}: {found.kind.replace('_', ' ')} at {found.first.cell.stage} ({ops})",
         stage=found.first.cell.stage.value,

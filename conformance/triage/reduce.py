@@ -162,7 +162,11 @@ class Reducer:
         """The ops that the culprit names, each alone, then with what feeds it."""
         words = [_word(name) for name in suspects]
         # The latest first: what is wrong at the end of a chain is seldom hidden by what comes after it.
-        named = [n for n in reversed(self.calls) if any(w and (w in _word(graphs.op_name(n.target)) or _word(graphs.op_name(n.target)) in w) for w in words)]
+        named = [
+            n
+            for n in reversed(self.calls)
+            if any(w and (w in _word(graphs.op_name(n.target)) or _word(graphs.op_name(n.target)) in w) for w in words)
+        ]
         tried: set[str] = set()
         for node in named:
             key = f"{node.target}{[tuple(v.shape) for v in map(self.values.get, node.all_input_nodes) if isinstance(v, torch.Tensor)]}"

@@ -39,14 +39,15 @@ def inputs():
 '''
 
 CHECKS = {
-    "value": '''def main():
+    "value": """def main():
     module = Repro()
     eager, compiled = module(*inputs()), {compile}(module)(*inputs())
     exact = module.double()(*[x.double() if torch.is_tensor(x) and x.is_floating_point() else x for x in inputs()])
     flat = torch.utils._pytree.tree_leaves
     for index, (got, want, best) in enumerate(zip(flat(compiled), flat(eager), flat(exact), strict=True)):
         if got.dtype != want.dtype or got.shape != want.shape or got.stride() != want.stride():
-            print(f"output {{index}}: {{got.dtype}} {{tuple(got.shape)}} {{got.stride()}}, eager: {{want.dtype}} {{tuple(want.shape)}} {{want.stride()}}")
+            print(f"output {{index}}: {{got.dtype}} {{tuple(got.shape)}} {{got.stride()}}")
+            print(f"in eager: {{want.dtype}} {{tuple(want.shape)}} {{want.stride()}}")
             return 1
         error, own = ((x.double() - best.double()).abs().max().item() for x in (got, want))
         if not error <= 4 * own + 1e-5 + 2 * torch.finfo(want.dtype).eps * best.abs().max().item():
@@ -54,8 +55,8 @@ CHECKS = {
             return 1
     print("the defect is gone")
     return 0
-''',
-    "mutation": '''def main():
+""",
+    "mutation": """def main():
     module = Repro()
     left, right = inputs(), inputs()
     eager = module(*left)
@@ -66,8 +67,8 @@ CHECKS = {
             return 1
     print("the defect is gone")
     return 0
-''',
-    "crash": '''def main():
+""",
+    "crash": """def main():
     module = Repro()
     module(*inputs())
     try:
@@ -77,12 +78,12 @@ CHECKS = {
         return 1
     print("the defect is gone")
     return 0
-''',
+""",
 }
-TAIL = '''
+TAIL = """
 if __name__ == "__main__":
     sys.exit(main())
-'''
+"""
 CHECK_OF_KIND = {"lost_mutation": "mutation", "crash": "crash"}
 COMPILERS = {"inductor": "torch.compile"}
 
@@ -102,7 +103,12 @@ class Report:
 
 
 def write(path: Path, gm: fx.GraphModule, inputs: tuple[Any, ...], report: Report) -> None:
-    check = CHECKS[CHECK_OF_KIND.get(report.kind, "value")].replace("{compile}", COMPILERS[report.backend]).replace("{{", "{").replace("}}", "}")
+    check = (
+        CHECKS[CHECK_OF_KIND.get(report.kind, "value")]
+        .replace("{compile}", COMPILERS[report.backend])
+        .replace("{{", "{")
+        .replace("}}", "}")
+    )
     body, imports = _module_text(gm)
     head = HEAD.format(
         title=report.title,
@@ -151,7 +157,9 @@ def _tensor_text(value: torch.Tensor) -> str:
     dtype = f"torch.{str(value.dtype)[6:]}"
     contiguous = value.is_contiguous()
     if value.numel() <= 64 or not value.is_floating_point():
-        text = f"torch.tensor({json.dumps(value.detach().double().tolist() if value.is_floating_point() else value.tolist())}, dtype={dtype})"
+        text = (
+            f"torch.tensor({json.dumps(value.detach().double().tolist() if value.is_floating_point() else value.tolist())}, dtype={dtype})"
+        )
         text = text.replace("true", "True").replace("false", "False").replace("NaN", "float('nan')").replace("Infinity", "float('inf')")
     else:
         text = f"torch.randn({tuple(value.shape)}, dtype=torch.float64).to({dtype})"

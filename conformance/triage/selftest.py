@@ -73,7 +73,11 @@ def _worker(todo: list[str], names: list[str], baseline: bool) -> Iterator[Caugh
     request = json.dumps({"todo": todo, "names": names, "baseline": baseline})
     env = {**os.environ, "PYTHONPATH": os.pathsep.join([str(ROOT), *filter(None, [os.environ.get("PYTHONPATH")])])}
     process = subprocess.Popen(
-        [sys.executable, "-m", "conformance.triage.selftest", request], stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True, env=env
+        [sys.executable, "-m", "conformance.triage.selftest", request],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.DEVNULL,
+        text=True,
+        env=env,
     )
     assert process.stdout
     try:

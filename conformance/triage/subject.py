@@ -1,7 +1,7 @@
 """What is triaged: a cell of the suite, or anybody's module with inputs.
 
-    conformance triage runtime/inductor/cpu/mutation.add_input
-    conformance triage model.py:Block          # a class, an object or a function; the file says `example_inputs = (…)`
+conformance triage runtime/inductor/cpu/mutation.add_input
+conformance triage model.py:Block          # a class, an object or a function; the file says `example_inputs = (…)`
 """
 
 from __future__ import annotations

@@ -18,7 +18,14 @@ CELL = Cell.parse("runtime/inductor/cpu/mutation.add_input")
 def record(tmp_path: Path, verdict: str, *kinds: str) -> Path:
     path = tmp_path / "run.jsonl"
     findings = [{"kind": kind, "check": "LAD001", "detail": "input 0 is as it was"} for kind in kinds]
-    line = {"cell": str(CELL), "verdict": verdict, "reason": 'input 0 is "as it was"', "findings": findings, "observation": {}, "seconds": 1}
+    line = {
+        "cell": str(CELL),
+        "verdict": verdict,
+        "reason": 'input 0 is "as it was"',
+        "findings": findings,
+        "observation": {},
+        "seconds": 1,
+    }
     path.write_text(json.dumps({"schema": "conformance/1", "suite": "x", "env": {}}) + "\n" + json.dumps(line) + "\n")
     return path
 

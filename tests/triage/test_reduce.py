@@ -12,7 +12,7 @@ from torch import fx
 from conformance.triage.reduce import Reducer, cut, size, values_of
 
 sys.path.insert(0, str(Path(__file__).parent))
-from hundred import Hundred, example_inputs  # noqa: E402
+from hundred import Hundred, example_inputs
 
 
 def has(*targets: Any) -> Any:

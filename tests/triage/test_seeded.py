@@ -49,5 +49,5 @@ def test_a_place_that_moved_is_named() -> None:
 
 
 def test_an_unknown_fault_is_named() -> None:
-    with pytest.raises(UsageError, match="unknown seeded fault 'fusion_of'.*did you mean fusion_off"):
+    with pytest.raises(UsageError, match=r"unknown seeded fault 'fusion_of'.*did you mean fusion_off"):
         seeded.get("fusion_of")

@@ -46,7 +46,9 @@ def test_no_object_and_no_file(tmp_path: Path) -> None:
 
 
 def test_a_module_with_its_contract_from_eager(tmp_path: Path) -> None:
-    subject = find(file(tmp_path, HEAD + "class Thing(torch.nn.Module):\n    def forward(self, x):\n        x.add_(1)\n        return x * 2\n"))
+    subject = find(
+        file(tmp_path, HEAD + "class Thing(torch.nn.Module):\n    def forward(self, x):\n        x.add_(1)\n        return x * 2\n")
+    )
     assert subject.micrograph.contract.runtime.mutates == (0,)
     module = subject.micrograph.build()
     first, second = subject.micrograph.example(0), subject.micrograph.example(1)
@@ -56,5 +58,5 @@ def test_a_module_with_its_contract_from_eager(tmp_path: Path) -> None:
 
 def test_a_cell_of_the_suite() -> None:
     assert find("fusion/inductor/cpu/norm.layer_norm").micrograph is micrograph.load()["norm.layer_norm"]
-    with pytest.raises(UsageError, match="unknown micrograph 'norm.layernorm'"):
+    with pytest.raises(UsageError, match="unknown micrograph"):
         find("fusion/inductor/cpu/norm.layernorm")
