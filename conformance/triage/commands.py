@@ -148,10 +148,8 @@ def _verdict(caught: list[Any], faults: dict[str, Any], seconds: float) -> int:
     alarms = [alarm for one in caught for alarm in one.alarms]
     clean = next((one for one in caught if one.fault == CLEAN), None)
     total = len(asked) or 1
-    console.print(
     share = f"({100 * detected / total:.0f} %), right stage {right} ({100 * right / total:.0f} %), right kind {kinds}"
     console.print(f"detected {detected} of {len(asked)} {share}")
-    )
     if clean is not None:
         console.print(f"without a fault: {len(alarms)} false alarms in {clean.examined} micrographs, {clean.seconds:.0f} s")
         for alarm in alarms:
