@@ -175,6 +175,8 @@ class Examination:
                 self._observe(compiled, stage)
         if crashed is not None:
             assert first is not None and first.error is not None
+            if crashed is Stage.RUNTIME:  # it compiled, so that its earlier forms can say where it went wrong
+                crashed = self._ladder(compiled, 0, ref)[0]
             seen = self.found.observations.setdefault(crashed, Observation())
             if seen.verdict is None:
                 seen.findings.append(Finding(Kind.CRASH, LADDER, first_line(first.error)))
