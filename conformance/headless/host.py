@@ -15,11 +15,14 @@ from torch.utils._pytree import tree_flatten, tree_map_only, tree_unflatten
 
 from conformance.headless.attention import STAND_INS
 from conformance.headless.memory import on_device, on_host
+from conformance.headless.moved import NotInterpretable
 
 aten = torch.ops.aten
 
 
 class Host(TorchDispatchMode):
+    supports_higher_order_operators = True
+
     def __init__(self) -> None:
         super().__init__()
         self._lifting: list[bool] = []
@@ -40,6 +43,8 @@ class Host(TorchDispatchMode):
 
     def __torch_dispatch__(self, func: Any, types: Any, args: tuple = (), kwargs: dict | None = None) -> Any:
         kwargs = kwargs or {}
+        if isinstance(func, torch._ops.HigherOrderOperator):
+            return _with_branches(func, args, kwargs)
         flat, spec = tree_flatten((args, kwargs))
         plain = {type(value) for value in flat if isinstance(value, torch.Tensor)} <= {torch.Tensor, torch.nn.Parameter}
         asked = _asked_device(flat)
@@ -59,6 +64,15 @@ class Host(TorchDispatchMode):
             return on_device(tensor) if to_device else tensor
 
         return tree_map_only(torch.Tensor, returned, result)
+
+
+def _with_branches(func: Any, args: tuple, kwargs: dict) -> Any:
+    """Control flow computes nothing itself: what its branches and bodies call is done here again."""
+    plain = func.py_kernels.get(torch._C.DispatchKey.CompositeExplicitAutograd)
+    if plain is None:
+        raise NotInterpretable(f"the higher order operator {func.name()}")
+    with Host():
+        return plain(*args, **kwargs)
 
 
 CPU = torch.device("cpu")

@@ -2,12 +2,17 @@
 
 from __future__ import annotations
 
+from functools import cache
 from typing import Any
 
+from conformance import oracle
+from conformance.backends.base import Case
 from conformance.backends.inductor import InductorCompiled, _numbered, _without_paths
 from conformance.headless.device import described
 from conformance.headless.kernel import Binary, Kernel
 from conformance.headless.program import Program
+from conformance.micrograph import Micrograph
+from conformance.target import Target
 from conformance.trace import Observation, digest
 
 
@@ -36,6 +41,13 @@ class HeadlessCompiled(InductorCompiled):
 
     def _runtime(self) -> Observation:
         return Observation({"calls": "interpreted"})
+
+
+@cache
+def runs_in_eager(micrograph: type[Micrograph], target: Target) -> bool:
+    """Can eager on the described device be had? Some library kernels exist on a GPU only; then it is eager on the CPU."""
+    case = Case(micrograph, target)
+    return oracle.run(Program(case.module(), target, compiled=False), case.inputs(0)).error is None
 
 
 def described_source(kernel: Kernel, binary: Binary) -> str:

@@ -1,0 +1,82 @@
+"""Programs for a described GPU: real Triton kernels, machine code for the target, and eager's answer when interpreted."""
+
+from __future__ import annotations
+
+from functools import cache
+
+import pytest
+import torch
+
+from conformance import oracle
+from conformance.headless.device import described
+from conformance.headless.kernel import Kernel, notable
+from conformance.headless.program import Program
+from conformance.micrograph import load
+from conformance.target import DEVICES, Target
+
+SM90 = Target("sm_90")
+
+
+@cache
+def compiled(name: str, target: str = "sm_90") -> tuple[Program, oracle.Outcome, oracle.Reference]:
+    """One micrograph, compiled and called once; several tests look at it."""
+    micrograph = load()[name]
+    torch._dynamo.reset()
+    module = micrograph.build()
+    program = Program(module, Target(target))
+    with torch._inductor.config.patch(force_disable_caches=True):
+        outcome = oracle.run(program, micrograph.example(), module, calls=micrograph.steps)
+    return program, outcome, oracle.reference(module, micrograph.example(), calls=micrograph.steps)
+
+
+@pytest.mark.parametrize(
+    "name",
+    ["norm.add_rmsnorm", "reduction.max_with_index", "dtypes.bf16", "mutation.counter", "training.linear", "indexing.scatter_add"],
+)
+def test_interpreted_gives_what_eager_gives(name: str) -> None:
+    _, outcome, ref = compiled(name)
+    assert outcome.error is None, outcome.error
+    assert [str(difference) for difference in oracle.compare(outcome, ref)] == []
+
+
+def test_training_makes_kernels_for_both_directions() -> None:
+    program, outcome, _ = compiled("training.linear")
+    assert outcome.grads and all(gradient is not None for gradient in outcome.grads.values())
+    assert program.kernels
+
+
+def test_a_wrong_kernel_is_seen() -> None:
+    """The interpreter runs the generated source, and not something like it."""
+    program, first, ref = compiled.__wrapped__("norm.add_rmsnorm")
+    assert not oracle.compare(first, ref)
+    (kernel,) = program.kernels.values()
+    wrong = kernel.source.replace("libdevice.rsqrt(", "libdevice.sqrt(")
+    assert wrong != kernel.source
+    kernel.source = wrong
+    del kernel.autotuner  # made from the source, when it is next launched
+    assert oracle.compare(oracle.run(program, load()["norm.add_rmsnorm"].example(), program.module), ref)
+
+
+@pytest.mark.parametrize("target", [*DEVICES])
+def test_machine_code_for_each_target(target: str) -> None:
+    program, _, _ = compiled("pointwise.chain", target)
+    (kernel,) = program.kernels.values()
+    assert f"cc={target[3:]}" in kernel.source
+    with described(Target(target)):
+        binary = kernel.compiled()
+    assert not binary.error and binary.registers > 0 and binary.spills == 0
+    assert f".target sm_{target[3:]}" in binary.ptx
+
+
+def test_code_that_does_not_compile_is_said() -> None:
+    program, _, _ = compiled("pointwise.chain")
+    (kernel,) = program.kernels.values()
+    broken = Kernel(kernel.name, kernel.source.replace("tl.store(", "tl.no_such_thing("))
+    with described(SM90):
+        binary = broken.compiled()
+    assert "no_such_thing" in binary.error and binary.facts().keys() == {"error"}
+
+
+def test_notable_instructions() -> None:
+    ptx = "\n\tld.global.L1::evict_last.v4.b32 { %r1 };\n\t@%p1 st.global.v2.b64 [x], y;\n\twgmma.mma_async.sync x;\n\tadd.f32 a, b;\n"
+    assert notable(ptx) == {"ld.global.v4": 1, "st.global.v2": 1, "wgmma.mma_async": 1}
