@@ -76,7 +76,6 @@ def search(
     """One round of `profile.examples` draws; a suspect, made small, or None."""
     found = pool(runner.micrograph, profile.forms, number % POOLS)
 
-    @seeded(0 if profile.derandomize else number)
     @settings(
         max_examples=profile.examples,
         database=database,
@@ -86,6 +85,7 @@ def search(
         report_multiple_bugs=False,
         print_blob=False,
     )
+    @seeded(0 if profile.derandomize else number)  # below the settings: a seed takes the database away
     @given(st.data())
     def one(data: st.DataObject) -> None:
         if out_of_time():
