@@ -181,9 +181,15 @@ def _reduce(found: Triage, compiled: Any, backend: Any, limit: float, say: Calla
     if any(isinstance(x, torch.Tensor) and x.requires_grad for x in inputs):
         found.unreduced = "a training graph: its backward is not a part of the captured graph"
         return
-    reducer = reduce.Reducer(gm, inputs, holds, limit)
+    reducer = reduce.Reducer(gm, inputs, holds, limit, _compiled_once)
     found.reduced = reducer.run(found.culprit.ops)
     say(f"{found.reduced.before} nodes → {found.reduced.nodes}, {found.reduced.tries} tries, {found.reduced.seconds:.0f} s")
+
+
+def _compiled_once(gm: Any, values: tuple[Any, ...]) -> Any:
+    torch._dynamo.reset()
+    with torch.no_grad(), torch._inductor.config.patch(force_disable_caches=True):
+        return torch.compile(gm)(*oracle.clone_inputs(values))
 
 
 def _graph_inputs(compiled: Any, case: Case) -> tuple[Any, ...] | None:

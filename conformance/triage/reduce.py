@@ -3,6 +3,8 @@
 The graph is the captured one, and every value inside it is known from eager, so that any run of nodes can be tried on its
 own with the values it really gets. First the nodes that the culprit names, alone; then halves, and halves of halves (delta
 debugging); then outputs, then sizes. Each try is one compile.
+
+Where any op may be the wrong one, all that differ are tried side by side in one compile, each on its own values.
 """
 
 from __future__ import annotations
@@ -128,10 +130,17 @@ def cut(gm: fx.GraphModule, kept: Sequence[fx.Node], values: dict[fx.Node, Any])
 
 
 class Reducer:
+    """`holds` says of a smaller graph whether the same finding remains; `probe` runs one through the compiler."""
+
     def __init__(
-        self, gm: fx.GraphModule, inputs: tuple[Any, ...], holds: Callable[[fx.GraphModule, tuple[Any, ...]], bool], limit: float = 180.0
+        self,
+        gm: fx.GraphModule,
+        inputs: tuple[Any, ...],
+        holds: Callable[[fx.GraphModule, tuple[Any, ...]], bool],
+        limit: float = 180.0,
+        probe: Callable[[fx.GraphModule, tuple[Any, ...]], Sequence[Any]] | None = None,
     ) -> None:
-        self.gm, self.inputs, self.holds = gm, inputs, holds
+        self.gm, self.inputs, self.holds, self.probe = gm, inputs, holds, probe
         self.until = time.monotonic() + limit
         self.values = values_of(gm, inputs)
         self.calls = [node for node in gm.graph.nodes if node.op in CALLS]
@@ -159,25 +168,47 @@ class Reducer:
         return True
 
     def _suspected(self, suspects: Sequence[str]) -> list[fx.Node] | None:
-        """The ops that the culprit names, each alone, then with what feeds it."""
+        """What the culprit names, each alone. Where that is many ops (a kernel's), those that a probe finds wrong."""
         words = [_word(name) for name in suspects]
-        # The latest first: what is wrong at the end of a chain is seldom hidden by what comes after it.
-        named = [
-            n
-            for n in reversed(self.calls)
-            if any(w and (w in _word(graphs.op_name(n.target)) or _word(graphs.op_name(n.target)) in w) for w in words)
-        ]
-        tried: set[str] = set()
-        for node in named:
-            key = f"{node.target}{[tuple(v.shape) for v in map(self.values.get, node.all_input_nodes) if isinstance(v, torch.Tensor)]}"
-            if key in tried:
+        distinct = self._distinct()
+        named = [n for n in distinct if any(w and (w in _called(n) or _called(n) in w) for w in words)]
+        if len(named) != 1 and self.probe is not None:
+            named = self._probed(distinct) or named
+        return next(([node] for node in named[:3] if self._try([node], "a suspect alone")), None)
+
+    def _distinct(self) -> list[fx.Node]:
+        """One node for each op and shapes."""
+        found: dict[str, fx.Node] = {}
+        for node in self.calls:
+            shapes = [tuple(v.shape) for v in map(self.values.get, node.all_input_nodes) if isinstance(v, torch.Tensor)]
+            constants = [a for a in node.args if not isinstance(a, fx.Node)]
+            found.setdefault(f"{node.target}{shapes}{constants}{node.kwargs}", node)
+        return list(found.values())
+
+    def _probed(self, nodes: Sequence[fx.Node]) -> list[fx.Node]:
+        """The ops that are wrong on their own: all in one compile, none reading from another."""
+        assert self.probe is not None
+        graph, inputs, ends = fx.Graph(), [], []
+        for node in nodes:
+            if not isinstance(self.values.get(node), torch.Tensor) or not any(
+                isinstance(self.values.get(n), torch.Tensor) for n in node.all_input_nodes
+            ):
                 continue
-            tried.add(key)
-            if len(tried) > 6:
-                break
-            if self._try([node], "a suspect alone"):
-                return [node]
-        return None
+            table: dict[fx.Node, Any] = {}
+            for source in node.all_input_nodes:
+                value = self.values[source]
+                table[source] = graph.placeholder(f"x{len(inputs)}") if isinstance(value, torch.Tensor) else value
+                inputs += [value] if isinstance(value, torch.Tensor) else []
+            ends.append((node, graph.node_copy(node, table.__getitem__)))
+        graph.output(tuple(end for _, end in ends))
+        self.best.tries += 1
+        try:
+            got = self.probe(fx.GraphModule(self.gm, graph), tuple(inputs))
+        except Exception:  # an op that does not compile hides the others: go on without the probe
+            return []
+        wrong = [node for (node, _), value in zip(ends, got, strict=True) if _differs(value, self.values[node])]
+        self.best.history.append(f"{len(ends)} ops side by side: {len(wrong)} wrong")
+        return wrong
 
     def _halved(self, nodes: list[fx.Node]) -> list[fx.Node]:
         """While one half fails on its own, go on with it."""
@@ -225,6 +256,16 @@ def _word(name: str) -> str:
     """`aten._softmax.default` → `softmax`"""
     parts = name.split(".")
     return (parts[1] if parts[0] in ("aten", "prims", "operator") and len(parts) > 1 else parts[-1]).strip("_")
+
+
+def _called(node: fx.Node) -> str:
+    return _word(graphs.op_name(node.target))
+
+
+def _differs(got: Any, want: torch.Tensor) -> bool:
+    if not isinstance(got, torch.Tensor) or got.dtype != want.dtype or got.shape != want.shape:
+        return True
+    return any(True for _ in oracle.value_differences("", got.detach(), want))
 
 
 def _shortened(value: Any, length: int, shorter: int) -> Any:

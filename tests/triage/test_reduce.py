@@ -63,3 +63,18 @@ def test_a_cut_computes_what_the_whole_computed_there() -> None:
 def test_sizes_shrink_last() -> None:
     reduced = Reducer(graph(), example_inputs(), has(torch.tanh)).run()
     assert all(n <= 7 for x in reduced.inputs for n in x.shape)
+
+
+def test_where_any_op_may_be_wrong_a_probe_finds_it_in_two_tries() -> None:
+    def wrong_tanh(gm: fx.GraphModule, inputs: tuple[Any, ...]) -> Any:
+        twin = fx.GraphModule(gm, gm.graph)
+        for node in twin.graph.nodes:
+            node.target = torch.sinh if node.target is torch.tanh else node.target
+        twin.recompile()
+        return twin(*inputs)
+
+    names = ["aten.add.Tensor", "aten.sin.default", "aten.mul.Tensor", "aten.tanh.default", "aten.cos.default"]
+    reduced = Reducer(graph(), example_inputs(), has(torch.tanh), probe=wrong_tanh).run(names)
+    assert reduced.nodes == 1
+    assert reduced.history[0].endswith("ops side by side: 1 wrong")
+    assert reduced.history[1] == "a suspect alone: 1 nodes"
