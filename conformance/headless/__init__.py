@@ -6,6 +6,7 @@
     host       library calls on such tensors, done by the CPU
     attention  which attention kernel that GPU chooses
     kernel     a generated Triton kernel: launched, compiled to machine code
+    autotune   choices that a GPU would time: listed, and made by rule
     interpret  Triton's interpreter, in a process that also compiles
     program    `torch.compile` with all of it
     fidelity   generated kernels held against those that a real GPU made

@@ -30,6 +30,7 @@ def interpreting() -> Iterator[None]:
     """Inside, `launch` works: Triton's language does what it says on numpy arrays."""
     interpreter = find("triton.runtime.interpreter")
     language = find("triton.language")
+    find("triton.compiler.code_generator")  # keeps references to the language: to its own, so import it before
     with contextlib.ExitStack() as stack:
         try:
             scope = interpreter._patch_lang(_speaks(language))

@@ -11,6 +11,7 @@ import torch
 from torch import nn
 from torch.utils import _pytree as pytree
 
+from conformance.headless.autotune import FIRST, Choice, Pick, fixed
 from conformance.headless.device import described, find, replaced
 from conformance.headless.host import Host
 from conformance.headless.interpret import interpreting
@@ -20,7 +21,9 @@ from conformance.target import Target
 
 
 @contextlib.contextmanager
-def session(target: Target, kernels: dict[str, Kernel] | None = None) -> Iterator[None]:
+def session(
+    target: Target, kernels: dict[str, Kernel] | None = None, pick: Pick = FIRST, choices: list[Choice] | None = None
+) -> Iterator[None]:
     """The target's GPU is described, its memory is the host's, and what is launched on it is interpreted."""
 
     def triton(self: Any, kernel_name: str, source_code: str, device_str: str = "cuda") -> Kernel:
@@ -35,6 +38,7 @@ def session(target: Target, kernels: dict[str, Kernel] | None = None) -> Iterato
         stack.enter_context(replaced(place, "torch._inductor.async_compile.AsyncCompile", "triton", triton))
         # Nothing is compiled in the background: no pool of workers that knows nothing of the described device.
         stack.enter_context(find("torch._inductor.config").patch(compile_threads=1))
+        stack.enter_context(fixed(pick, choices))
         stack.enter_context(interpreting())
         stack.enter_context(Host())
         yield
@@ -45,9 +49,10 @@ class Program:
 
     Its parameters and buffers are those of the module it was made from: the same bytes on both sides."""
 
-    def __init__(self, module: nn.Module, target: Target, compiled: bool = True) -> None:
-        self.target, self.module = target, module
+    def __init__(self, module: nn.Module, target: Target, compiled: bool = True, pick: Pick = FIRST) -> None:
+        self.target, self.module, self.pick = target, module, pick
         self.kernels: dict[str, Kernel] = {}
+        self.choices: list[Choice] = []
         self.memory = Memory()
         self.twin = copy.deepcopy(module)
         self.fn = torch.compile(self.twin) if compiled else self.twin
@@ -65,7 +70,7 @@ class Program:
 
     @contextlib.contextmanager
     def session(self) -> Iterator[None]:
-        with session(self.target, self.kernels):
+        with session(self.target, self.kernels, self.pick, self.choices):
             yield
 
     def _on_device(self, inputs: tuple[Any, ...]) -> tuple[list[Any], Any, dict[int, torch.Tensor]]:

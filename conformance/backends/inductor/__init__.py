@@ -387,7 +387,7 @@ def _warm_up(cpp: bool) -> None:
     global _warm
     import torch._dynamo.utils
     import torch._inductor.compile_fx
-    import torch._inductor.metrics
+    import torch._inductor.metrics  # noqa: F401
     from torch._inductor.cpu_vec_isa import pick_vec_isa
 
     HOTLOAD.start()
