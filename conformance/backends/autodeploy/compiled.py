@@ -102,7 +102,8 @@ class AutoDeployCompiled(Compiled):
         """The same passes with the other choices of kernels: graphs only, since not all of them run here."""
         seen = self._seen[stage]
         with self._stage(stage):
-            seen.facts["options"] = {self.option: self._option_facts(self._graphs[stage], seen.facts["matches"])}
+            matched = {name: said["matches"] for name, said in seen.facts["passes"].items()}
+            seen.facts["options"] = {self.option: self._option_facts(self._graphs[stage], seen.facts["matches"], matched)}
             known = {node.name for node in self._graphs[Stage.CAPTURE].graph.nodes}
             self._no_lost_reads(seen, self._graphs[stage], self.option, known)
             for option, gm in twins.items():
@@ -110,7 +111,7 @@ class AutoDeployCompiled(Compiled):
                 twins[option], results = self.passes.run(gm, config)
                 self._no_lost_reads(seen, twins[option], option, known)
                 matches = plan.words({r.name: r.matches for r in results if r.state in ("ran", "skipped")})
-                seen.facts["options"][option] = self._option_facts(twins[option], matches)
+                seen.facts["options"][option] = self._option_facts(twins[option], matches, {r.name: r.matches for r in results})
                 seen.texts[f"after, {option}"] = graph.listing(twins[option])
                 judge(seen, results, option)
             # A rewrite that only exists for some kernels was found if any option found it.
@@ -132,8 +133,9 @@ class AutoDeployCompiled(Compiled):
                 kind = Kind.MATCH_LOSS if count < promised else Kind.OVERFUSED
                 seen.findings.append(Finding(kind, "AD005", f"{word} matched {count} times, contract says {promised}"))
 
-    def _option_facts(self, gm: fx.GraphModule, matches: dict[str, int]) -> dict[str, Any]:
-        return {"matches": dict(matches), "custom_ops": graph.custom_ops(gm)}
+    def _option_facts(self, gm: fx.GraphModule, matches: dict[str, int], passes: dict[str, int]) -> dict[str, Any]:
+        matched = {name: count for name, count in passes.items() if count}
+        return {"matches": dict(matches), "passes": matched, "custom_ops": graph.custom_ops(gm)}
 
     def _choose_kernels(self) -> None:
         """What the graph will call for each option, and the program that the compile backend makes of it."""
@@ -202,9 +204,12 @@ def judge(seen: Observation, results: list[PassResult], option: str = "") -> Non
     where = f" ({option} kernels)" if option else ""
     for result in results:
         if result.state == "failed":
-            worse = Verdict.FALLBACK if result.tolerated and seen.verdict is not Verdict.ERROR else Verdict.ERROR
-            seen.verdict, seen.reason = worse, f"{result.name}{where} failed: {result.reason}"
-            seen.findings.append(Finding(Kind.CRASH, "AD001", seen.reason))
+            verdict = Verdict.FALLBACK if result.tolerated else Verdict.ERROR
+            said = f"{result.name}{where} failed: {result.reason}"
+            if seen.verdict is None or (verdict is Verdict.ERROR and seen.verdict is Verdict.FALLBACK):
+                seen.verdict, seen.reason = verdict, said
+            if verdict is Verdict.ERROR:  # a fallback is no crash: AutoDeploy went on
+                seen.findings.append(Finding(Kind.CRASH, "AD001", said))
         if result.lost_metadata and result.name not in plan.SHAPES_LATER:
             detail = f"{result.name}{where} made {', '.join(result.lost_metadata)} without shape and dtype"
             seen.findings.append(Finding(Kind.METADATA_LOSS, "AD002", detail))

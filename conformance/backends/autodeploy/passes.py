@@ -68,7 +68,9 @@ class PassResult:
 
     @property
     def log_disagrees(self) -> bool:
-        return bool(self.logged) and self.logged != (str(self.matches) if self.state == "ran" else self.state)
+        if self.state in ("failed", "unavailable") or not self.logged:
+            return False
+        return self.logged != (str(self.matches) if self.state == "ran" else self.state)
 
 
 class _Log(logging.Handler):

@@ -1,0 +1,186 @@
+"""The backend as the workbench sees it."""
+
+from __future__ import annotations
+
+import pytest
+import torch
+
+from conformance.backends.autodeploy.compiled import AutoDeployCompiled
+from conformance.backends.base import Case
+from conformance.expectations import Expectations
+from conformance.micrograph import Capture, Contract, Micrograph, Tensor
+from conformance.stage import STAGES, Stage
+from conformance.target import CPU
+from conformance.trace import Observation
+from conformance.verdict import Verdict
+from conformance.workbench import Workbench
+
+
+@pytest.fixture(scope="module")
+def backend(harness, tmp_path_factory):
+    from conformance.backends.autodeploy import AutoDeployBackend
+
+    return AutoDeployBackend()
+
+
+def examined(backend, micrograph):
+    results = Workbench(Expectations([], {})).examine(micrograph, backend, CPU)
+    return {stage.value: result for stage, result in results.items()}
+
+
+def test_the_decoder_block_in_every_stage(harness, backend):
+    results = examined(backend, harness.micrographs["norm.decoder_block"])
+    assert {stage: result.verdict.value for stage, result in results.items()} == {
+        **dict.fromkeys([stage.value for stage in STAGES[:-1]], "pass"),
+        "cache": "unavailable",
+    }
+    facts = {stage: result.observation.facts for stage, result in results.items()}
+    assert facts["capture"]["dynamic"] == ["s"]
+    assert {k: v for k, v in facts["postgrad"]["matches"].items() if v} == {"rmsnorm": 2, "swiglu": 1}
+    assert {name: option["matches"]["add_rmsnorm"] for name, option in facts["fusion"]["options"].items()} == {
+        "flashinfer": 2,
+        "triton": 0,
+        "torch": 0,
+    }
+    assert facts["codegen"]["kernels"]["flashinfer"]["flashinfer_fused_add_rms_norm"] == 2
+    assert facts["codegen"]["compile_backend"] == "torch-simple"
+    assert "add_rms" not in str(facts["codegen"]["kernels"]["torch"])
+
+
+class Trained(Micrograph):
+    """Has a gradient."""
+
+    dims = {"n": 3}
+    inputs = (Tensor("n", grad=True),)
+    contract = Contract()
+
+    def forward(self, x):
+        return x * x
+
+
+class Branches(Micrograph):
+    """Looks at a value to choose what to do, which export cannot."""
+
+    dims = {"n": 3}
+    inputs = (Tensor("n"),)
+    contract = Contract()
+
+    def forward(self, x):
+        return x + 1 if x.sum() > 0 else x - 1
+
+
+@pytest.mark.parametrize(("micrograph", "said"), [(Trained, "for inference: no gradients"), (Branches, "torch.export cannot take it")])
+def test_what_export_cannot_take_is_unsupported_in_one_line(backend, micrograph, said):
+    results = examined(backend, micrograph)
+    assert {result.verdict for stage, result in results.items() if stage != "cache"} == {Verdict.UNSUPPORTED}
+    assert said in results["capture"].reason and "\n" not in results["capture"].reason
+
+
+class Counts(Micrograph):
+    """Writes into a buffer and into an input."""
+
+    dims = {"n": 5}
+    inputs = (Tensor("n"),)
+    contract = Contract(capture=Capture(recompiles={"n": 1}))
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.register_buffer("calls", torch.zeros(()))
+
+    def forward(self, x):
+        self.calls.add_(1)
+        x.mul_(2)
+        return x + self.calls
+
+
+def test_writes_into_buffers_and_inputs_arrive(harness):
+    case = Case(Counts, CPU)
+    compiled = AutoDeployCompiled(harness.passes, case)
+    for program in (compiled, *(compiled.at(stage) for stage in STAGES[:5])):
+        (x,) = case.inputs()
+        before, calls = x.clone(), float(compiled.module.calls)
+        assert torch.equal(program(x), before * 2 + calls + 1)
+        assert torch.equal(x, before * 2)
+        assert float(compiled.module.calls) == calls + 1
+    x = torch.randn(9)  # another size than was captured
+    assert torch.equal(compiled(x.clone()), x * 2 + compiled.module.calls)
+    compiled.close()
+
+
+@pytest.fixture
+def patched(harness, monkeypatch):
+    """Replace what a transform does."""
+
+    def patch(name, apply):
+        cls = harness.passes.registry.get(name)
+        monkeypatch.setattr(cls, "_apply", lambda self, gm, *_: apply(gm, harness.passes.interface.TransformInfo))
+
+    return patch
+
+
+def test_a_fusion_that_matches_nothing_any_more_is_match_loss(harness, backend, patched):
+    patched("fuse_add_rms_norm", lambda gm, info: (gm, info(skipped=False, num_matches=0)))
+    results = examined(backend, harness.micrographs["norm.add_rmsnorm"])
+    assert results["fusion"].verdict is Verdict.FAIL
+    assert [(f.kind.value, f.check) for f in results["fusion"].findings] == [("match_loss", "AD005")]
+    assert results["runtime"].verdict is Verdict.BLOCKED
+
+
+def test_a_transform_that_loses_metadata_is_caught(harness, backend, patched):
+    def apply(gm, info):
+        nodes = [n for n in gm.graph.nodes if n.target is torch.ops.auto_deploy.torch_rmsnorm.default]
+        for node in nodes:
+            with gm.graph.inserting_after(node):
+                new = gm.graph.call_function(torch.ops.auto_deploy.torch_rmsnorm.default, node.args)
+            node.replace_all_uses_with(new)
+            gm.graph.erase_node(node)
+        return gm, info(skipped=False, num_matches=len(nodes))
+
+    patched("fuse_rmsnorm", apply)
+    results = examined(backend, harness.micrographs["norm.rmsnorm"])
+    assert results["fusion"].verdict is Verdict.FAIL
+    assert {f.kind.value for f in results["fusion"].findings} == {"metadata_loss"}
+
+
+def test_a_transform_that_computes_something_else_is_blamed(harness, backend, patched):
+    def apply(gm, info):
+        node = next(n for n in gm.graph.nodes if n.target is torch.ops.aten.add.Tensor)
+        node.target = torch.ops.aten.sub.Tensor
+        return gm, info(skipped=False, num_matches=0)
+
+    patched("match_l2norm_pattern", apply)
+    results = examined(backend, harness.micrographs["norm.add_rmsnorm"])
+    assert results["postgrad"].verdict is Verdict.FAIL
+    assert {f.kind.value for f in results["postgrad"].findings} == {"wrong_result"}
+
+
+def test_a_transform_that_dies_is_an_error_of_its_stage(harness, backend, patched):
+    def apply(gm, info):
+        raise KeyError("val")
+
+    patched("match_l2norm_pattern", apply)
+    results = examined(backend, harness.micrographs["norm.rmsnorm"])
+    assert results["postgrad"].verdict is Verdict.ERROR
+    assert results["postgrad"].reason == "match_l2norm_pattern failed: KeyError: 'val'"
+
+
+def test_a_transform_that_is_skipped_on_error_is_a_fallback(harness, backend, patched, monkeypatch):
+    from conformance.backends.autodeploy import plan
+
+    def apply(gm, info):
+        raise KeyError("val")
+
+    patched("match_l2norm_pattern", apply)
+    default = plan.default_config(harness.loaded)
+    default["match_l2norm_pattern"]["skip_on_error"] = True
+    monkeypatch.setattr(plan, "default_config", lambda loaded: default)
+    results = examined(backend, harness.micrographs["norm.rmsnorm"])
+    assert results["postgrad"].verdict is Verdict.FALLBACK
+    assert results["postgrad"].reason == "match_l2norm_pattern failed: 'val'"
+
+
+def test_what_comes_after_a_failed_stage_is_not_observed(harness):
+    compiled = AutoDeployCompiled(harness.passes, Case(Trained, CPU))
+    assert compiled.observe(Stage.FUSION) == Observation.says(Verdict.BLOCKED, "an earlier stage failed")
+    assert compiled.at(Stage.FUSION) is None
+    assert compiled.blame(RuntimeError()) is Stage.CAPTURE
