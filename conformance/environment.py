@@ -8,6 +8,7 @@ import platform
 import subprocess
 import sys
 from collections.abc import Iterable
+from datetime import UTC
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -102,7 +103,7 @@ def _without_folder(word: str) -> str:
 
 
 def header(argv: list[str], expectations: str) -> dict[str, Any]:
-    from datetime import datetime, timezone
+    from datetime import datetime
 
     return {
         "schema": "conformance/1",
@@ -111,5 +112,5 @@ def header(argv: list[str], expectations: str) -> dict[str, Any]:
         "env": environment(),
         "expectations": expectations,
         "argv": [_without_folder(word) for word in argv],
-        "started": datetime.now(timezone.utc).isoformat(timespec="seconds"),
+        "started": datetime.now(UTC).isoformat(timespec="seconds"),
     }

@@ -261,7 +261,13 @@ def compare(outcome: Outcome, ref: Reference, *, strides: bool = True, aliases: 
     """Where an outcome is not what eager gave; empty when it is the same."""
     eager = ref.eager
     if outcome.error is not None:
-        return [Difference(Kind.CRASH, "call", f"{type(outcome.error).__name__}: {str(outcome.error).splitlines()[0][:300] if str(outcome.error) else ''}")]
+        return [
+            Difference(
+                Kind.CRASH,
+                "call",
+                f"{type(outcome.error).__name__}: {str(outcome.error).splitlines()[0][:300] if str(outcome.error) else ''}",
+            )
+        ]
     if outcome.spec != eager.spec:
         return [Difference(Kind.WRONG_METADATA, "outputs", f"structure {_shown(outcome.spec)}, eager returns {_shown(eager.spec)}")]
     found = list(_metadata(outcome, eager, strides))
@@ -292,11 +298,15 @@ def _metadata(outcome: Outcome, eager: Outcome, strides: bool) -> Iterator[Diffe
         elif isinstance(got, torch.Tensor):
             for name in ("dtype", "shape", "device", "layout"):
                 if getattr(got, name) != getattr(want, name):
-                    yield Difference(Kind.WRONG_METADATA, where, f"{name} {_plain(getattr(got, name))}, eager has {_plain(getattr(want, name))}")
+                    yield Difference(
+                        Kind.WRONG_METADATA, where, f"{name} {_plain(getattr(got, name))}, eager has {_plain(getattr(want, name))}"
+                    )
             if got.shape == want.shape and strides and not same_strides(got.shape, outcome.strides[index], eager.strides[index]):
                 yield Difference(Kind.WRONG_METADATA, where, f"stride {outcome.strides[index]}, eager has {eager.strides[index]}")
             if outcome.requires_grad[index] != eager.requires_grad[index]:
-                yield Difference(Kind.WRONG_METADATA, where, f"requires_grad {outcome.requires_grad[index]}, eager has {eager.requires_grad[index]}")
+                yield Difference(
+                    Kind.WRONG_METADATA, where, f"requires_grad {outcome.requires_grad[index]}, eager has {eager.requires_grad[index]}"
+                )
 
 
 def _plain(value: Any) -> str:
@@ -368,7 +378,9 @@ def _float_differences(where: str, got: torch.Tensor, want: torch.Tensor, exact:
     odd = ~finite & ~((g == w) | (g.isnan() & w.isnan()))
     odd |= finite & ~torch.isfinite(g)
     if odd.any():
-        yield Difference(Kind.WRONG_RESULT, where, f"{int(odd.sum())} of {want.numel()} elements are not the infinity, NaN or number that eager gives")
+        yield Difference(
+            Kind.WRONG_RESULT, where, f"{int(odd.sum())} of {want.numel()} elements are not the infinity, NaN or number that eager gives"
+        )
         return
     error, eager_error = ((t - e).abs()[finite] for t in (g, w))
     scale = e.abs()[finite]
@@ -418,5 +430,3 @@ def mutated(outcome: Outcome, inputs: tuple[Any, ...]) -> list[int]:
         if after is not None and not torch.equal(torch.nan_to_num(after), torch.nan_to_num(value.detach())):
             changed.append(index)
     return changed
-
-

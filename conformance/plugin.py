@@ -33,7 +33,9 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     group.addoption("--backend", action="append", metavar="B", help="a backend (default: all that are installed)")
     group.addoption("--target", action="append", metavar="T", help="cpu, cuda, sm_80, sm_90, sm_100, sm_120 (default: each backend's own)")
     group.addoption("--micrograph", action="append", metavar="GLOB", help="only these micrographs, e.g. 'norm.*'")
-    group.addoption("--micrographs", metavar="DIR", default=str(micrograph.HOME), help="where micrographs are (default: fixtures/micrographs)")
+    group.addoption(
+        "--micrographs", metavar="DIR", default=str(micrograph.HOME), help="where micrographs are (default: fixtures/micrographs)"
+    )
     group.addoption("--expectations", metavar="DIR", default=str(expectations.HOME), help="where expectations are")
     group.addoption("--record", metavar="FILE", help="write a line a cell to this file, as each ends")
     group.addoption("--resume", action="store_true", help="go on with the record: cells that are in it are not run again")
@@ -147,7 +149,9 @@ class Suite:
             return set()
         if self.worker:  # as the controller saw it at the start: a worker started later must collect the same tests
             return set(self.config.workerinput["conformance_done"])
-        header = environment.header(self.config.invocation_params.args and list(map(str, self.config.invocation_params.args)) or [], self.expected.digest)
+        header = environment.header(
+            (self.config.invocation_params.args and list(map(str, self.config.invocation_params.args))) or [], self.expected.digest
+        )
         self.writer = Writer(self.record, header, resume=self.config.option.resume)
         self.lines |= self.writer.done
         return set(self.writer.done)
@@ -184,7 +188,10 @@ class Suite:
                 return self.died(cell, *died)
             with self.journal.at_work(key):
                 self.results[case] = self.workbench.examine(
-                    self.micrographs[cell.micrograph], backends.get(cell.backend), Target.parse(cell.target), self.wanted.get(case, set(STAGES))
+                    self.micrographs[cell.micrograph],
+                    backends.get(cell.backend),
+                    Target.parse(cell.target),
+                    self.wanted.get(case, set(STAGES)),
                 )
         result = self.results[case].pop(cell.stage)
         return result.to_json(self.texts)

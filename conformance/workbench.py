@@ -70,7 +70,9 @@ class Workbench:
             return self._all(micrograph, backend, target, stages, Verdict.UNSUPPORTED, f"{backend.name} makes code for {known}")
         reasons = backend.unavailable(target)
         if all(stage in reasons for stage in stages):
-            return {s: self._result(micrograph, backend, target, s, Verdict.UNAVAILABLE, reasons[s]) for s in sorted(stages, key=STAGES.index)}
+            return {
+                s: self._result(micrograph, backend, target, s, Verdict.UNAVAILABLE, reasons[s]) for s in sorted(stages, key=STAGES.index)
+            }
         examination = Examination(Case(micrograph, target), backend, stages, reasons)
         trace = examination.trace()
         return self._judge(micrograph, backend, target, trace, reasons, stages)
@@ -291,7 +293,14 @@ class Examination:
         capture.facts.setdefault("recompiled_at", {})[when] = count
 
     def _differs(
-        self, compiled: Compiled, seed: int, outcome: oracle.Outcome, ref: oracle.Reference, when: str, kind: Kind | None = None, **sizes: int
+        self,
+        compiled: Compiled,
+        seed: int,
+        outcome: oracle.Outcome,
+        ref: oracle.Reference,
+        when: str,
+        kind: Kind | None = None,
+        **sizes: int,
     ) -> bool:
         """Does the outcome differ from eager? Then name the stage: the first whose program differs too."""
         differences = oracle.compare(outcome, ref)

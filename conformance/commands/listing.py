@@ -41,7 +41,11 @@ def listing(glob: str, folder: str, what: str | None, as_json: bool) -> None:
                         click.echo(f"{stage}/{backend}/{target}/{name}")
         return
     if as_json:
-        click.echo(json.dumps({name: {"summary": m.summary(), "contract": asdict(m.contract)} for name, m in chosen.items()}, indent=2, default=str))
+        click.echo(
+            json.dumps(
+                {name: {"summary": m.summary(), "contract": asdict(m.contract)} for name, m in chosen.items()}, indent=2, default=str
+            )
+        )
         return
     table = Table(box=None, header_style="bold", pad_edge=False)
     for column in ("micrograph", "what it is for", "contract"):

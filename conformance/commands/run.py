@@ -32,7 +32,9 @@ ROOT = Path(__file__).resolve().parent.parent.parent
 @click.option("-s", "--stage", multiple=True, metavar="S", help="stages (default: all)")
 @click.option("-t", "--target", multiple=True, metavar="T", help="cpu, cuda, sm_90 … (default: each backend's own)")
 @click.option("-m", "--micrograph", "globs", multiple=True, metavar="GLOB", help="micrographs, e.g. 'norm.*'")
-@click.option("-n", "--workers", type=click.IntRange(0), default=None, help="worker processes (default: one a core, at most 4; 0: in this one)")
+@click.option(
+    "-n", "--workers", type=click.IntRange(0), default=None, help="worker processes (default: one a core, at most 4; 0: in this one)"
+)
 @click.option("--record", type=click.Path(path_type=Path), help="write the record here")
 @click.option("--resume", is_flag=True, help="go on with --record where it ended")
 @click.option("--fresh", is_flag=True, help="run every cell, even where nothing changed since it last ran")
@@ -104,9 +106,7 @@ def _importable(plugins: tuple[str, ...]) -> None:
             raise UsageError(f"no plugin {name!r}: it must be a module that can be imported from here")
 
 
-def selection(
-    backend: tuple[str, ...], stage: tuple[str, ...], target: tuple[str, ...], globs: tuple[str, ...], folder: str
-) -> list[Cell]:
+def selection(backend: tuple[str, ...], stage: tuple[str, ...], target: tuple[str, ...], globs: tuple[str, ...], folder: str) -> list[Cell]:
     """The cells that the options select; anything unknown is named."""
     for name in stage:
         if name not in {s.value for s in STAGES}:
@@ -121,9 +121,7 @@ def selection(
     if folder != str(micrograph.HOME):  # our own are run in eager by the tests
         micrograph.must_run({name: library[name] for name in chosen})
     stages = [Stage(name) for name in stage] or list(STAGES)
-    return [
-        Cell(s, b.name, t.name, m) for b in found for t in targets or [Target.parse(b.default_target)] for m in chosen for s in stages
-    ]
+    return [Cell(s, b.name, t.name, m) for b in found for t in targets or [Target.parse(b.default_target)] for m in chosen for s in stages]
 
 
 def _pytest(
@@ -139,7 +137,18 @@ def _pytest(
 ) -> None:
     count = min(4, os.cpu_count() or 1) if workers is None else workers
     count = min(count, len({(c.backend, c.target, c.micrograph) for c in cells}))
-    args = [str(ROOT / "stages"), f"--rootdir={ROOT}", "-c", str(ROOT / "pyproject.toml"), "-o", "addopts=", "-p", "no:terminal", "-p", "no:cacheprovider"]
+    args = [
+        str(ROOT / "stages"),
+        f"--rootdir={ROOT}",
+        "-c",
+        str(ROOT / "pyproject.toml"),
+        "-o",
+        "addopts=",
+        "-p",
+        "no:terminal",
+        "-p",
+        "no:cacheprovider",
+    ]
     args += [f"--record={path}", "--resume", f"--micrographs={folder}", f"--expectations={expected}", f"--cell-timeout={timeout}"]
     args += [f"--backend={name}" for name in dict.fromkeys(c.backend for c in cells)]
     args += [f"--target={name}" for name in dict.fromkeys(c.target for c in cells)]

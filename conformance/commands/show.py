@@ -40,7 +40,7 @@ def show(cell: str, record: Path | None, only: str | None, folder: str | None) -
 
 
 def _language(name: str, text: str) -> str:
-    if "extern \"C\"" in text and "async_compile" not in text:
+    if 'extern "C"' in text and "async_compile" not in text:
         return "cpp"
     return LANGUAGES.get(name.split()[0], "text")
 

@@ -152,7 +152,9 @@ def test_a_crash_is_an_error_a_hang_a_timeout_and_the_run_goes_on(tmp_path: Path
 def test_a_killed_run_is_resumed_where_it_was(tmp_path: Path, env: dict[str, str]) -> None:
     path = tmp_path / "r.jsonl"
     args = command(tmp_path, "-n", "0", "-m", "small.[l-s]*", "--record", str(path))
-    running = subprocess.Popen(args, env={**env, "SLOW": "300"}, cwd=tmp_path, start_new_session=True, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+    running = subprocess.Popen(
+        args, env={**env, "SLOW": "300"}, cwd=tmp_path, start_new_session=True, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL
+    )
     deadline = time.monotonic() + 120
     while time.monotonic() < deadline and not (path.exists() and path.read_text().count("\n") >= 8):
         time.sleep(0.2)

@@ -104,7 +104,9 @@ FACTS: list[tuple[Stage, dict[str, Any], Kind | None, Verdict]] = [
 ]
 
 
-@pytest.mark.parametrize(("stage", "facts", "kind", "verdict"), [pytest.param(*row, id=f"{row[0]}-{next(iter(row[1]))}-{i}") for i, row in enumerate(FACTS)])
+@pytest.mark.parametrize(
+    ("stage", "facts", "kind", "verdict"), [pytest.param(*row, id=f"{row[0]}-{next(iter(row[1]))}-{i}") for i, row in enumerate(FACTS)]
+)
 def test_what_a_stage_shows_is_judged(stage: Stage, facts: dict[str, Any], kind: Kind | None, verdict: Verdict) -> None:
     class Recaptured(NullBackend):
         def compile(self, case: Any) -> Any:

@@ -44,10 +44,10 @@ def stage_of(error: BaseException) -> Stage:
     name = type(error).__name__
     if name in ("CppCompileError", "CUDACompileError"):
         return Stage.CODEGEN
-    for error in _innermost_first(error):
-        if type(error).__name__ in ("CppCompileError", "CompilationError", "PTXASError"):
+    for inner in _innermost_first(error):
+        if type(inner).__name__ in ("CppCompileError", "CompilationError", "PTXASError"):
             return Stage.CODEGEN
-        for frame in reversed(traceback.extract_tb(error.__traceback__)):
+        for frame in reversed(traceback.extract_tb(inner.__traceback__)):
             for part, stage in OWNERS:
                 if part in frame.filename.replace("\\", "/"):
                     return stage
@@ -121,7 +121,10 @@ def _joint_differs(watch: Watch) -> bool:
         except Exception:  # made-up values that the graph does not take say nothing
             continue
         flat = [torch.utils._pytree.tree_leaves(x) for x in (got, want)]
-        if any(isinstance(w, torch.Tensor) and w.shape == g.shape and list(oracle.value_differences("", g, w)) for g, w in zip(*flat, strict=False)):
+        if any(
+            isinstance(w, torch.Tensor) and w.shape == g.shape and list(oracle.value_differences("", g, w))
+            for g, w in zip(*flat, strict=False)
+        ):
             return True
     return False
 
