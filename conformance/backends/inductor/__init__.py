@@ -11,7 +11,6 @@ import re
 import tempfile
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import AbstractContextManager, ExitStack, contextmanager
-from functools import cached_property
 from pathlib import Path
 from typing import Any
 
