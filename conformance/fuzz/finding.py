@@ -123,7 +123,7 @@ class Findings:
         for number, line in enumerate(lines, 1):
             try:
                 yield Finding.from_json(json.loads(line))
-            except (ValueError, TypeError, UsageError) as error:
+            except (KeyError, ValueError, TypeError, UsageError) as error:
                 self.problems.append(f"{self.path}:{number} is left out: {error}")
 
     def add(self, finding: Finding) -> None:
