@@ -212,19 +212,32 @@ class InDouble(TorchDispatchMode):
         return func(*args, **kwargs)
 
 
+def widened(inputs: tuple[Any, ...]) -> tuple[Any, ...] | None:
+    """The inputs in fp64, with the same strides, offsets and sharing; None where one storage holds two dtypes."""
+    storages: dict[int, tuple[torch.dtype, torch.Tensor]] = {}
+
+    def widen(value: torch.Tensor) -> torch.Tensor | None:
+        storage, needs = value.untyped_storage(), value.requires_grad
+        if not storage.nbytes():
+            return value.detach().double().requires_grad_(needs) if value.is_floating_point() else value
+        flat = torch.empty(0, dtype=value.dtype, device=value.device).set_(storage, 0, (storage.nbytes() // value.element_size(),), (1,))
+        wide = flat.double() if value.is_floating_point() else flat
+        dtype, wide = storages.setdefault(storage.data_ptr(), (value.dtype, wide))
+        if dtype != value.dtype:
+            return None
+        return torch.as_strided(wide, value.size(), value.stride(), value.storage_offset()).detach().requires_grad_(needs)
+
+    made = tuple(widen(x) if isinstance(x, torch.Tensor) else x for x in inputs)
+    lost = any(new is None and old is not None for new, old in zip(made, inputs, strict=True))
+    return None if lost else made
+
+
 def in_double(module: nn.Module, inputs: tuple[Any, ...], *, calls: int = 1) -> Outcome | None:
     """The same computation in fp64; None where it cannot be had."""
     twin = copy.deepcopy(module).double()
-    widened: dict[int, Any] = {}
-
-    def widen(value: Any) -> Any:
-        if isinstance(value, torch.Tensor) and value.is_floating_point():
-            return value.detach().double().requires_grad_(value.requires_grad)
-        return value
-
-    if len({_address(x) for x in inputs if isinstance(x, torch.Tensor)}) < sum(isinstance(x, torch.Tensor) for x in inputs):
-        return None  # widening would pull inputs apart that share storage
-    arguments = tuple(widened.setdefault(id(x), widen(x)) for x in clone_inputs(inputs))
+    arguments = widened(clone_inputs(inputs))
+    if arguments is None:
+        return None
     default = torch.get_default_dtype()
     try:
         torch.set_default_dtype(torch.float64)
@@ -373,9 +386,14 @@ def _float_differences(where: str, got: torch.Tensor, want: torch.Tensor, exact:
     if exact is None or exact.shape != want.shape or not (exact.is_floating_point() or exact.is_complex()):
         exact = want
     g, w, e = (t.detach().cpu().to(wide) for t in (got, want, exact))
-    e = torch.where(torch.isfinite(w), e, w)  # where eager overflows, it is eager's answer that counts
+    # Where eager overflowed on its way to a number that the dtype can hold, its answer is no measure: overflowing too is no worse,
+    # and to come near the exact number is better.
+    overflowed = ~torch.isfinite(w) & torch.isfinite(e) & (e.abs() <= torch.finfo(want.dtype).max)
+    near = (g - e).abs() <= 0.05 * e.abs() + 1e-3
+    excused = overflowed & (~torch.isfinite(g) | near)
+    e = torch.where(torch.isfinite(w), e, w)
     finite = torch.isfinite(e) & torch.isfinite(w)
-    odd = ~finite & ~((g == w) | (g.isnan() & w.isnan()))
+    odd = ~finite & ~((g == w) | (g.isnan() & w.isnan()) | excused)
     odd |= finite & ~torch.isfinite(g)
     if odd.any():
         yield Difference(

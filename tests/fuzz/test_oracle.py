@@ -1,0 +1,62 @@
+"""The oracle on what only a fuzzer draws: inputs that share storage, values at the ends of the range."""
+
+from __future__ import annotations
+
+import pytest
+import torch
+from torch import nn
+
+from conformance import oracle
+
+
+def differences(got: list[float], want: list[float], exact: list[float], dtype: torch.dtype = torch.float32) -> list[oracle.Difference]:
+    g, w = (torch.tensor(x, dtype=dtype) for x in (got, want))
+    return list(oracle.value_differences("output 0", g, w, torch.tensor(exact, dtype=torch.float64)))
+
+
+INF, NAN = float("inf"), float("nan")
+
+
+@pytest.mark.parametrize(
+    ("got", "want", "exact", "right"),
+    [
+        (3.0, INF, 3.0, True),  # eager overflowed on the way, the compiler did not
+        (NAN, INF, 3.0, True),  # both did, each in its own order
+        (7.0, INF, 3.0, False),  # a number, and not the right one
+        (INF, 3.0, 3.0, False),  # only the compiler overflowed
+        (3.0, NAN, NAN, False),  # a NaN that belongs there was lost
+        (INF, NAN, NAN, False),
+        (-INF, INF, INF, False),
+        (1e38, INF, 1e300, False),  # the dtype cannot hold it: infinity it is
+    ],
+)
+def test_infinities(got: float, want: float, exact: float, right: bool) -> None:
+    assert (not differences([got, 1.0], [want, 1.0], [exact, 1.0])) is right
+
+
+class Product(nn.Module):
+    def forward(self, x: torch.Tensor, y: torch.Tensor) -> torch.Tensor:
+        x.mul_(2.0)
+        return x @ y.t()
+
+
+def test_inputs_that_share_storage_have_an_exact_reference() -> None:
+    base = torch.randn(40)
+    x, y = base[:20].view(4, 5), base[10:30].view(4, 5)
+    ref = oracle.reference(Product(), (x, y))
+    assert ref.exact is not None
+    torch.testing.assert_close(ref.exact.outputs[0].float(), ref.eager.outputs[0])
+    torch.testing.assert_close(ref.exact.inputs["input 1"].float(), ref.eager.inputs["input 1"])
+    assert not torch.equal(ref.eager.inputs["input 1"], y), "the write was seen through the other input"
+
+
+def test_one_storage_in_two_dtypes_has_none() -> None:
+    base = torch.randn(8)
+    assert oracle.widened((base, base.view(torch.int32))) is None
+
+
+def test_expanded_and_empty_inputs_keep_their_strides() -> None:
+    given = (torch.randn(1, 3).expand(4, 3), torch.empty(0, 3), torch.empty(2, 0), 5, torch.arange(3))
+    made = oracle.widened(given)
+    assert made is not None and made[0].stride() == (0, 1) and made[0].dtype == torch.float64
+    assert made[3] == 5 and made[4].dtype == torch.int64
