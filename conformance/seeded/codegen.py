@@ -179,10 +179,20 @@ def addmm_drops_alpha() -> Iterator[None]:
         yield
 
 
-@fault("codegen", "wrong_metadata", "edge.channels_last views.outputs_share views.expanded attention.sdpa", also="runtime fusion")
-def output_strides_forgotten() -> Iterator[None]:
-    """Outputs come in whatever strides the kernel likes."""
-    with torch._inductor.config.patch(keep_output_stride=False):
+@fault("codegen", "wrong_metadata wrong_result", "edge.channels_last", culprit="")
+def allocated_contiguous() -> Iterator[None]:
+    """Buffers are allocated contiguous, whatever strides their layout has."""
+
+    def make(original: Any) -> Any:
+        def make_allocation(self: Any, name: Any, device: Any, dtype: Any, shape: Any, stride: Any, *rest: Any, **kwargs: Any) -> Any:
+            dense: list[Any] = [1]
+            for size in reversed(shape[1:]):
+                dense.insert(0, dense[0] * size)
+            return original(self, name, device, dtype, shape, tuple(dense[-len(shape) :]) if shape else stride, *rest, **kwargs)
+
+        return make_allocation
+
+    with swapped("torch._inductor.codegen.wrapper:PythonWrapperCodegen.make_allocation", make):
         yield
 
 

@@ -153,3 +153,10 @@ def writes_only_once() -> Iterator[None]:
 
     with _called(change):
         yield
+
+
+@fault("runtime", "wrong_metadata", "edge.channels_last")
+def outputs_made_contiguous() -> Iterator[None]:
+    """Outputs are copied into contiguous tensors on their way to the caller."""
+    with _called(lambda program, call, inputs: tuple(o.contiguous() if isinstance(o, torch.Tensor) else o for o in call(inputs))):
+        yield

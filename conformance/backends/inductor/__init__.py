@@ -314,7 +314,7 @@ class InductorCompiled(Compiled):
         self.watch.rung = ""
         yield "again", lambda: caches.again(call, ref)
         yield "changed_config", lambda: caches.misses(call, caches.CHANGED)
-        if len(self.watch.captured) == 1 and changed_constant(copy.deepcopy(self.watch.captured[0])):
+        if self._snapshot["compiles"] == 1 and changed_constant(copy.deepcopy(self.watch.captured[0])):  # by now it holds more
             yield "changed_constant", lambda: self._altered(lambda: caches.misses(call, {}))
         static = [d for d in case.micrograph.contract.capture.recompiles if d not in case.micrograph.contract.capture.dynamic]
         if static:
