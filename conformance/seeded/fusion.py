@@ -46,13 +46,6 @@ def fuses_across_a_reduction() -> Iterator[None]:
         yield
 
 
-@fault("fusion", "overfused wrong_result", "reduction.two_axes attention.rope training.layer_norm")
-def reads_before_written() -> Iterator[None]:
-    """A read of a shifted or transposed element counts as a read of the one just written."""
-    with swapped(f"{SCHEDULER}.fusable_read_and_write", lambda _: lambda self, read, write, **_kw: read.name == write.name):
-        yield
-
-
 @fault("fusion", "unfused", "pointwise.shared_producer reduction.column_mean")
 def exp_goes_to_the_library() -> Iterator[None]:
     """exp has no lowering of its own any more and calls ATen."""
