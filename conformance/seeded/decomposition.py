@@ -124,7 +124,7 @@ def softmax_left_whole() -> Iterator[None]:
         yield
 
 
-@fault("decomposition", "wrong_metadata wrong_result", "norm.decoder_block", culprit="silu")
+@fault("decomposition", "wrong_metadata wrong_result crash", "norm.decoder_block", culprit="silu")
 def silu_forgets_dtype() -> Iterator[None]:
     """silu computes in float32 and does not cast back."""
     with _decomposed(silu=lambda x: x.float() / (1 + torch.exp(-x.float()))):
