@@ -16,6 +16,7 @@ from typing import Any
 import torch
 
 from conformance import oracle
+from conformance.micrograph import load
 
 
 class Loader:
@@ -36,11 +37,12 @@ class Loader:
             self.process.kill()
             self.process.wait()
 
-    def run(self, program: Path, inputs: tuple[Any, ...], calls: int) -> oracle.Outcome:
+    def run(self, program: Path, inputs: tuple[Any, ...], calls: int, needs: str = "") -> oracle.Outcome:
+        """needs: a file of micrographs that is imported first, since a program may call ops that it registers."""
         with tempfile.TemporaryDirectory(prefix="conformance-") as folder:
             given, left = Path(folder) / "given.pt", Path(folder) / "left.pt"
             torch.save((inputs, calls), given)
-            answer = self._ask({"program": str(program), "given": str(given), "left": str(left)})
+            answer = self._ask({"program": str(program), "given": str(given), "left": str(left), "needs": needs})
             if answer.get("error"):
                 return oracle.Outcome(error=RuntimeError(answer["error"]))
             outcome: oracle.Outcome = torch.load(left, weights_only=False)
@@ -64,6 +66,8 @@ def serve() -> None:
     for line in sys.stdin:
         request = json.loads(line)
         try:
+            if request["needs"]:
+                load(request["needs"])
             inputs, calls = torch.load(request["given"], weights_only=False)
             program = loaded.torch_tensorrt.load(request["program"])
             module = program.module() if hasattr(program, "module") else program

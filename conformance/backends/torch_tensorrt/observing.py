@@ -40,7 +40,7 @@ def decomposition(record: Recording, library: Library) -> Observation:
     assert gm is not None
     facts = {
         "aten_ops": _counted(gm),
-        "composite": [op for op in graphs.composite(gm) if not _convertible(gm, op, library)],
+        "composite": _undecomposed(record, library),
         "writes": graphs.writes(gm),
         "written_inputs": graphs.written_inputs(gm),
         "without_metadata": _without_metadata(gm),
@@ -148,6 +148,13 @@ def _is_state(gm: fx.GraphModule, name: str) -> bool:
 def _inputs_written(gm: fx.GraphModule) -> list[str]:
     copies = [node for node in gm.graph.nodes if node.target is torch.ops.aten.copy_.default]
     return [str(n.args[0].target) for n in copies if isinstance(n.args[0], fx.Node) and n.args[0].op == "placeholder"]
+
+
+def _undecomposed(record: Recording, library: Library) -> list[str]:
+    """Composite ops that are still there when lowering is done, and that no converter takes whole."""
+    assert record.decomposed is not None
+    left = graphs.composite(record.lowered or record.decomposed)
+    return [op for op in graphs.composite(record.decomposed) if op in left and not _convertible(record.decomposed, op, library)]
 
 
 def _convertible(gm: fx.GraphModule, op: str, library: Library) -> bool:

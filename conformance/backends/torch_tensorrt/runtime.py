@@ -5,6 +5,7 @@ process that compiled nothing. `CONFORMANCE_TRT_MODES=cudagraphs,saved` takes so
 
 from __future__ import annotations
 
+import inspect
 import os
 import tempfile
 from collections.abc import Callable, Iterator
@@ -127,9 +128,15 @@ class Running:
         with tempfile.TemporaryDirectory(prefix="conformance-") as folder:
             path = Path(folder) / "program.ep"
             inputs = self.case.inputs(0)
-            self.library.torch_tensorrt.save(self.compiled.recording.result, str(path), arg_inputs=list(inputs))
+            try:
+                self.library.torch_tensorrt.save(self.compiled.recording.result, str(path), arg_inputs=list(inputs))
+            except ValueError as error:
+                if "Not all inputs provided are" in str(error):
+                    raise Declined("only tensors can be given to `save`") from None
+                raise
+            needs = inspect.getfile(self.case.micrograph)
             for seed in SEEDS[:2]:
-                outcome = Loader.get().run(path, self.case.inputs(seed), self.calls)
+                outcome = Loader.get().run(path, self.case.inputs(seed), self.calls, needs)
                 ref = self.reference(seed)
                 ref = oracle.Reference(replace(ref.eager, state={}), ref.exact)  # the other process keeps its own buffers
                 for difference in oracle.compare(outcome, ref):
