@@ -80,3 +80,16 @@ def test_code_that_does_not_compile_is_said() -> None:
 def test_notable_instructions() -> None:
     ptx = "\n\tld.global.L1::evict_last.v4.b32 { %r1 };\n\t@%p1 st.global.v2.b64 [x], y;\n\twgmma.mma_async.sync x;\n\tadd.f32 a, b;\n"
     assert notable(ptx) == {"ld.global.v4": 1, "st.global.v2": 1, "wgmma.mma_async": 1}
+
+
+def test_one_process_examines_several_micrographs_for_several_targets() -> None:
+    """Through the backend, as `conformance run` does it."""
+    from conformance.backends.inductor import InductorBackend
+    from conformance.expectations import Expectations
+    from conformance.stage import Stage
+    from conformance.workbench import Workbench
+
+    bench, backend = Workbench(Expectations([], {})), InductorBackend()
+    for name, target in (("pointwise.chain", "sm_90"), ("attention.sdpa", "sm_80")):
+        found = bench.examine(load()[name], backend, Target(target), [Stage.FUSION, Stage.CODEGEN])
+        assert [result.verdict.value for result in found.values()] == ["pass", "pass"], found

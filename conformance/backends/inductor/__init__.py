@@ -16,11 +16,12 @@ from typing import Any
 
 import torch
 
-from conformance import graphs, headless, oracle
+from conformance import graphs, oracle
 from conformance.backends.base import Backend, Case, Compiled, nowhere
 from conformance.backends.inductor import blame, caches, guards
 from conformance.backends.inductor.hooks import Watch, changed_constant, decomposable, watching
 from conformance.backends.inductor.hotload import HOTLOAD
+from conformance.headless import unavailable as not_described
 from conformance.micrograph import Tensor
 from conformance.stage import Stage
 from conformance.target import DEVICES, Target
@@ -58,7 +59,7 @@ class InductorBackend(Backend):
         if target.name == "cuda" and not torch.cuda.is_available():
             return nowhere("needs a CUDA device; use a headless target such as sm_90 here")
         if target.headless:
-            return nowhere(reason) if (reason := headless.unavailable(target)) else {}
+            return nowhere(reason) if (reason := not_described(target)) else {}
         if not _has_cpp_compiler():
             return nowhere("needs a C++ compiler: install g++ (Debian: apt-get install g++)")
         return {}
