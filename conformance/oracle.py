@@ -371,7 +371,8 @@ def value_differences(where: str, got: Any, want: Any, exact: Any = None) -> Ite
         if not same:
             yield Difference(Kind.WRONG_RESULT, where, f"{got!r}, eager gives {want!r}")
         return
-    if got.numel() == 0:
+    same_kind = got.dtype == want.dtype and got.device == want.device
+    if got.numel() == 0 or (same_kind and torch.equal(got, want)):  # as eager to the last bit: no further from anything than eager is
         return
     if not (want.is_floating_point() or want.is_complex()):
         wrong = int((got != want).sum())

@@ -33,7 +33,7 @@ class Recording(Served):
         return super().run(form, call)
 
 
-def measure(names: tuple[str, ...] = MICROGRAPHS, examples: int = 120, naive: int = 4) -> dict[str, Any]:
+def measure(names: tuple[str, ...] = MICROGRAPHS, examples: int = 200, naive: int = 4) -> dict[str, Any]:
     """`naive` examples of each micrograph are also compiled one by one, for their own sizes, as a plain loop would."""
     backend, library = backends.get("inductor"), load()
     profile = replace(PROFILES["nightly"], examples=examples, static=0)
@@ -79,4 +79,4 @@ def _warm(backend: Any, library: Any, profile: Profile) -> None:
 
 
 if __name__ == "__main__":
-    print(json.dumps(measure(examples=int(sys.argv[1]) if len(sys.argv) > 1 else 120)))
+    print(json.dumps(measure(examples=int(sys.argv[1]) if len(sys.argv) > 1 else 200)))

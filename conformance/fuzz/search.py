@@ -35,8 +35,8 @@ class Profile:
 
 PROFILES = {
     "ci": Profile("ci", forms=2, examples=25, static=0, minutes=1.0, derandomize=True),
-    "nightly": Profile("nightly", forms=4, examples=60, static=30, minutes=30.0),
-    "deep": Profile("deep", forms=10, examples=400, static=40, minutes=240.0),
+    "nightly": Profile("nightly", forms=4, examples=200, static=100, minutes=30.0),
+    "deep": Profile("deep", forms=10, examples=600, static=60, minutes=240.0),
 }
 POOLS = 16  # pools of forms for each micrograph: a failing example in the database belongs to one of them
 
