@@ -1,4 +1,4 @@
-"""What Torch-TensorRT returns does not have eager's strides, and is never a view of an input: an engine gives contiguous tensors of its own.
+"""What Torch-TensorRT returns has not eager's strides and is never a view of an input: an engine gives contiguous tensors of its own.
 
 `x.t()` is a copy, `(x * 2).t()` has other strides; a write to a returned view does not reach the caller. Documented nowhere; callers that
 use `view` on the result or write through it see it. Needs a GPU to show (the suite sees it without one, at codegen)."""

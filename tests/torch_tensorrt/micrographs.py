@@ -1,6 +1,5 @@
 """Micrographs of the backend's own tests."""
 
-# ruff: noqa: RUF012
 from __future__ import annotations
 
 import torch
