@@ -67,6 +67,7 @@ def _digest(files: Iterable[Path]) -> str:
     return hashed.hexdigest()[:12]
 
 
+@cache
 def fingerprint() -> str:
     """Changes when anything changes that a cell's answer may depend on: the suite, the packages on disk (a file of torch that
     was edited included), settings in the environment, start-up hooks."""

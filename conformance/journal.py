@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import faulthandler
+import re
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -58,6 +59,7 @@ class Journal:
 
 
 def _innermost(text: str) -> str:
-    """The innermost frame: the first line of the traceback of the thread that was running."""
-    frames = [line.strip() for line in text.splitlines() if line.strip().startswith("File ")]
-    return frames[0] if frames else "native code"
+    """The innermost frame of the thread that died; where the time was up, of the main thread, which is listed last."""
+    threads = text.split("Current thread" if "Current thread" in text else "Thread 0x")
+    frames = [line.strip() for line in threads[-1].splitlines() if line.strip().startswith("File ")]
+    return re.sub(r'"/.*/', '"', frames[0]) if frames else "native code"

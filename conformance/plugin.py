@@ -49,7 +49,6 @@ def pytest_configure(config: pytest.Config) -> None:
         config.addinivalue_line("markers", f"{stage.marker}: the {stage} stage")
     for name in backends.names():
         config.addinivalue_line("markers", f"{name}: cells of the {name} backend")
-    config.addinivalue_line("markers", "xdist_group(name): cells of one compile run in one worker")
     faults.announce(name for name in config.option.plugins if not name.startswith(("no:", "conformance")))
     if config.option.trtllm_src:
         os.environ["TRTLLM_SRC"] = config.option.trtllm_src
@@ -83,17 +82,21 @@ def pytest_configure_node(node: Any) -> None:
 
 @pytest.hookimpl(optionalhook=True)
 def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> Any:
-    """xdist's own, but patient: two workers that start anew at the same time are not mixed up."""
+    """xdist's own, but it knows the cells of one compile by their name (pytest 9 no longer lets it write groups into names),
+    and it is patient: two workers that start anew at the same time are not mixed up."""
     if config.getoption("dist") != "loadgroup":
         return None
     from xdist.scheduler import LoadGroupScheduling
 
-    class Patient(LoadGroupScheduling):
+    class ByCase(LoadGroupScheduling):
+        def _split_scope(self, nodeid: str) -> str:
+            return nodeid.partition("[")[2].partition("]")[0] or nodeid
+
         def _reschedule(self, node: Any) -> None:
             if node in self.registered_collections:
                 super()._reschedule(node)
 
-    return Patient(config, log)
+    return ByCase(config, log)
 
 
 # ----------------------------------------------------------------------------------------------- suite
@@ -229,14 +232,10 @@ def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
     assert stage is not None, f"{metafunc.definition.nodeid} asks for a cell, but is not marked with a stage"
     cells = [Cell(stage, *case) for case in suite.cases()]
     params = [
-        pytest.param(cell, id=f"{cell.backend}-{cell.target}-{cell.micrograph}", marks=[getattr(pytest.mark, cell.backend), _group(cell)])
+        pytest.param(cell, id=f"{cell.backend}-{cell.target}-{cell.micrograph}", marks=[getattr(pytest.mark, cell.backend)])
         for cell in cells
     ]
     metafunc.parametrize("cell", params, indirect=True)
-
-
-def _group(cell: Cell) -> pytest.MarkDecorator:
-    return pytest.mark.xdist_group(f"{cell.backend}-{cell.target}-{cell.micrograph}")
 
 
 def cell_of(item: pytest.Item) -> Cell | None:

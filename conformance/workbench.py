@@ -163,6 +163,7 @@ class Examination:
         return self.found
 
     def _look(self, compiled: Compiled) -> None:
+        self._compiled_module = compiled.module
         runs = Stage.RUNTIME not in self.reasons
         ref = self.reference(0)
         first = self.call(compiled, 0) if runs else None
@@ -216,8 +217,6 @@ class Examination:
 
     def call(self, fn: Any, seed: int, **sizes: int) -> oracle.Outcome:
         module = fn.module if isinstance(fn, Compiled) else self._compiled_module
-        if isinstance(fn, Compiled):
-            self._compiled_module = fn.module
         return oracle.run(fn, self.case.inputs(seed, **sizes), module, calls=self.case.micrograph.steps)
 
     _compiled_module: Any = None

@@ -14,6 +14,7 @@ import difflib
 import json
 import re
 import sys
+import tempfile
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -50,7 +51,7 @@ def normalised(source: str) -> str:
 
 def kernels_of(micrograph: type[Micrograph], target: Target) -> dict[str, str]:
     """Name → source of every kernel that one compile of the micrograph makes, in order, forward and backward."""
-    from conformance.backends.inductor import InductorBackend
+    from conformance.backends.inductor import InductorBackend, _cache_in
 
     case, found = Case(micrograph, target), {}
     wrapper = find("torch._inductor.codegen.wrapper.PythonWrapperCodegen")
@@ -63,8 +64,12 @@ def kernels_of(micrograph: type[Micrograph], target: Target) -> dict[str, str]:
 
     backend = InductorBackend()
     torch._dynamo.reset()
-    settings = {"force_disable_caches": True}
-    with patch.object(wrapper, "define_kernel", define_kernel), torch._inductor.config.patch(settings), backend.settings(case):
+    with (
+        tempfile.TemporaryDirectory(prefix="conformance-") as folder,
+        _cache_in(Path(folder)),  # nothing is found there; a setting that turns caches off would be part of every kernel
+        patch.object(wrapper, "define_kernel", define_kernel),
+        backend.settings(case),
+    ):
         module = case.module()
         fn = backend.program(case, module)
         outcome = oracle.run(lambda *x: fn(*backend.marked(case, x)), case.inputs(0), module, calls=micrograph.steps)
