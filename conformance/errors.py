@@ -21,6 +21,7 @@ def unknown(what: str, name: str, known: Iterable[str]) -> UsageError:
 
 def first_line(error: BaseException, limit: int = 300) -> str:
     """The exception's type and first line of text, short enough for a table."""
-    text = next((line.strip() for line in str(error).splitlines() if line.strip()), "")
+    lines = [line.strip() for line in str(error).splitlines() if line.strip()]
+    text = " ".join(lines[:2]) if lines and lines[0].endswith(":") else "".join(lines[:1])
     line = f"{type(error).__name__}: {text}" if text else type(error).__name__
     return line if len(line) <= limit else line[: limit - 1] + "…"

@@ -320,7 +320,7 @@ def _view_of(base: torch.Tensor, spec: Tensor, dims: Mapping[str, int]) -> torch
     """The first elements of the other input's storage, in this one's shape."""
     sizes = spec.sizes(dims)
     count = torch.Size(sizes).numel()
-    return base.detach().reshape(-1)[:count].view(sizes)
+    return base.reshape(-1)[:count].view(sizes)
 
 
 # ------------------------------------------------------------------------------------------- the library
