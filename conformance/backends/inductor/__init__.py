@@ -446,5 +446,6 @@ def _numbered(name: str, texts: list[str]) -> dict[str, str]:
 
 
 def _without_paths(source: str) -> str:
-    """Where the file lies is no part of what it says."""
+    """Where the file lies, and which compile of the process it was, is no part of what it says."""
+    source = re.sub(r"^# AOT ID: .*$", "", source, flags=re.M)
     return re.sub(r"(?<=['\" ])/[^'\"\s]*?/(?=[\w.-]+['\"\s])", "…/", source)
