@@ -38,9 +38,9 @@ def bench(glob: str, part: tuple[str, ...], as_json: bool) -> int:
     if "tensorrt" in part:
         rows += _tensorrt(names)
     if "fuzz" in part:
-        from conformance.fuzz.bench import rows as fuzz_rows
+        from conformance.fuzz.bench import measure
 
-        rows += fuzz_rows()
+        rows.append(("fuzzing ÷ a loop that compiles every example, examples a minute", measure()["times"], "≥ 20"))
     if as_json:
         click.echo(json.dumps([{"what": what, "value": value, "goal": goal} for what, value, goal in rows], indent=2))
         return 0
