@@ -34,10 +34,10 @@ class Cell:
         return self.micrograph.split(".")[0]
 
 
-def select(names: Iterable[str], glob: str, what: str) -> list[str]:
-    """The names that a glob selects; a glob that selects none is the user's mistake."""
-    names = list(names)
-    chosen = [name for name in names if fnmatchcase(name, glob)]
-    if not chosen:
-        raise unknown(what, glob, names)
-    return chosen
+def select(names: Iterable[str], globs: str | Iterable[str], what: str) -> list[str]:
+    """The names that one of the globs selects, in their order; a glob that selects none is the user's mistake."""
+    names, globs = list(names), [globs] if isinstance(globs, str) else list(globs)
+    for glob in globs:
+        if not any(fnmatchcase(name, glob) for name in names):
+            raise unknown(what, glob, names)
+    return [name for name in names if any(fnmatchcase(name, glob) for glob in globs)]

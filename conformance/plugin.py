@@ -7,7 +7,6 @@ import os
 import re
 import tempfile
 from collections.abc import Iterator
-from fnmatch import fnmatchcase
 from pathlib import Path
 from typing import Any
 
@@ -15,8 +14,8 @@ import pytest
 
 from conformance import backends, environment, expectations, faults, micrograph
 from conformance.baseline import Baseline
-from conformance.cell import Cell
-from conformance.errors import UsageError, unknown
+from conformance.cell import Cell, select
+from conformance.errors import UsageError
 from conformance.journal import Journal
 from conformance.record import Writer, texts_folder
 from conformance.stage import STAGES, Stage
@@ -112,10 +111,7 @@ class Suite:
             micrograph.must_run(self.micrographs)
         self.backends = self._backends()
         self.targets = [Target.parse(name) for name in config.option.target or []]
-        self.globs = config.option.micrograph or ["*"]
-        for glob in self.globs:
-            if not any(fnmatchcase(name, glob) for name in self.micrographs):
-                raise unknown("micrograph", glob, self.micrographs)
+        self.chosen = select(self.micrographs, config.option.micrograph or ["*"], "micrograph")
         self.expected = expectations.load(config.option.expectations, environment.versions())
         self.workbench = Workbench(self.expected, None if config.option.no_baseline else Baseline(environment.environment()))
         self.record = Path(config.option.record) if config.option.record else None
@@ -176,9 +172,8 @@ class Suite:
         """(backend, target, micrograph), as selected."""
         for name in self.backends:
             for target in self.targets or [Target.parse(backends.get(name).default_target)]:
-                for m in self.micrographs:
-                    if any(fnmatchcase(m, glob) for glob in self.globs):
-                        yield name, target.name, m
+                for m in self.chosen:
+                    yield name, target.name, m
 
     # ------------------------------------------------------------------------------------------ a cell
 

@@ -6,7 +6,6 @@ import os
 import sys
 import tempfile
 import time
-from fnmatch import fnmatchcase
 from pathlib import Path
 from typing import Any
 
@@ -16,7 +15,7 @@ from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
 
 from conformance import backends, environment, expectations, faults, micrograph
-from conformance.cell import Cell
+from conformance.cell import Cell, select
 from conformance.errors import UsageError, unknown
 from conformance.record import Writer, read
 from conformance.stage import STAGES, Stage
@@ -114,10 +113,7 @@ def selection(backend: tuple[str, ...], stage: tuple[str, ...], target: tuple[st
     found = [backends.get(name) for name in backend or backends.usual()]
     targets = [Target.parse(name) for name in target]
     library = micrograph.load(folder)
-    for glob in globs:
-        if not any(fnmatchcase(name, glob) for name in library):
-            raise unknown("micrograph", glob, library)
-    chosen = [name for name in library if not globs or any(fnmatchcase(name, glob) for glob in globs)]
+    chosen = select(library, globs or ["*"], "micrograph")
     if folder != str(micrograph.HOME):  # our own are run in eager by the tests
         micrograph.must_run({name: library[name] for name in chosen})
     stages = [Stage(name) for name in stage] or list(STAGES)

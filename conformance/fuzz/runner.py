@@ -6,7 +6,7 @@ import itertools
 import logging
 from collections import OrderedDict
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import ExitStack, contextmanager
+from contextlib import AbstractContextManager, ExitStack, contextmanager
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -14,6 +14,7 @@ import torch
 
 from conformance import oracle
 from conformance.backends.base import Backend, CannotRun, Case
+from conformance.backends.inductor.hooks import listening
 from conformance.errors import UsageError
 from conformance.fuzz.example import Call, Example
 from conformance.fuzz.strategies import Form, example_of, trigger
@@ -279,14 +280,5 @@ def _plain_guards(text: str) -> str:
     return "\n".join(re.sub(r"\b\d{6,}\b|0x[0-9a-f]+", "#", line.split("  # ")[0]) for line in text.splitlines())
 
 
-@contextmanager
-def counted(tally: Tally) -> Iterator[None]:
-    log = logging.getLogger("torch.__trace")
-    handler, level = Coverage(tally), log.level
-    log.addHandler(handler)
-    log.setLevel(logging.DEBUG)
-    try:
-        yield
-    finally:
-        log.removeHandler(handler)
-        log.setLevel(level)
+def counted(tally: Tally) -> AbstractContextManager[None]:
+    return listening(Coverage(tally))

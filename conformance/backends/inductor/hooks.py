@@ -204,14 +204,15 @@ def watching(watch: Watch) -> Iterator[Watch]:
                 watch.moved.append(path)
                 continue
             stack.enter_context(patch.object(owner, name, wrap(getattr(owner, name), watch)))
-        stack.enter_context(_trace_handler(watch))
+        stack.enter_context(listening(TraceHandler(watch)))
         yield watch
 
 
 @contextmanager
-def _trace_handler(watch: Watch) -> Iterator[None]:
+def listening(handler: logging.Handler) -> Iterator[None]:
+    """The structured trace goes to this handler, too."""
     log = logging.getLogger("torch.__trace")
-    handler, level = TraceHandler(watch), log.level
+    level = log.level
     log.addHandler(handler)
     log.setLevel(logging.DEBUG)
     try:
