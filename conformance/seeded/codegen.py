@@ -92,7 +92,7 @@ def max_starts_at_zero() -> Iterator[None]:
         yield
 
 
-@fault("codegen", "wrong_result", "pointwise.chain reduction.row_sum", culprit="")
+@fault("codegen", "wrong_result", "pointwise.chain reduction.row_sum", culprit="kernel")
 def tail_of_the_loop_lost() -> Iterator[None]:
     """The elements after the last full vector are not computed."""
 
@@ -109,7 +109,7 @@ def tail_of_the_loop_lost() -> Iterator[None]:
         yield
 
 
-@fault("codegen", "wrong_result", "indexing.index_put_accumulate indexing.scatter_add training.embedding", culprit="")
+@fault("codegen", "wrong_result", "indexing.index_put_accumulate indexing.scatter_add training.embedding", culprit="kernel")
 def atomic_add_as_store() -> Iterator[None]:
     """An addition in memory becomes a plain store: of two for one place only one counts."""
 
@@ -120,7 +120,7 @@ def atomic_add_as_store() -> Iterator[None]:
         yield
 
 
-@fault("codegen", "wrong_result numeric_drift", "pointwise.chain dtypes.float64 pointwise.transcendental", culprit="constant")
+@fault("codegen", "wrong_result numeric_drift", "pointwise.chain dtypes.float64 pointwise.transcendental", culprit="kernel")
 def constants_lose_digits() -> Iterator[None]:
     """Constants are written with two digits."""
 
@@ -135,7 +135,7 @@ def constants_lose_digits() -> Iterator[None]:
         yield
 
 
-@fault("codegen", "wrong_result", "dtypes.integer_division dtypes.promotion", culprit="")
+@fault("codegen", "wrong_result", "dtypes.integer_division dtypes.promotion", culprit="kernel")
 def floor_division_truncates() -> Iterator[None]:
     """Floor division of integers rounds towards zero."""
     with _ops(lambda a, b: f"({a} / {b})", lambda a, b: f"({a} / {b})", name="floordiv"):
@@ -217,7 +217,7 @@ def code_does_not_compile() -> Iterator[None]:
         yield
 
 
-@fault("codegen", "numeric_drift wrong_result", "pointwise.shared_producer norm.layer_norm", culprit="")
+@fault("codegen", "numeric_drift wrong_result", "pointwise.shared_producer norm.layer_norm", culprit="kernel")
 def products_a_little_small() -> Iterator[None]:
     """Every product comes out half a percent too small."""
 

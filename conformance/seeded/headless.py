@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from typing import Any
 
 from conformance.seeded.fault import fault, swapped
 
@@ -20,4 +21,42 @@ def triton_cos_as_sin() -> Iterator[None]:
 def triton_fusion_off() -> Iterator[None]:
     """The scheduler fuses nothing, for a GPU."""
     with swapped("torch._inductor.scheduler:Scheduler.fuse_nodes", lambda _: lambda self, nodes: nodes):
+        yield
+
+
+@fault("codegen", "wrong_result", "reduction.softmax norm.rmsnorm", target="sm_90", culprit="softmax")
+def triton_mask_dropped() -> Iterator[None]:
+    """Lanes beyond the end of a row take part in its reduction."""
+
+    def make(original: Any) -> Any:
+        def reduction(self: Any, *args: Any, **kwargs: Any) -> Any:
+            with swapped(f"{TRITON}:TritonKernelOverrides.where", lambda _: lambda condition, value, other: value):
+                return original(self, *args, **kwargs)
+
+        return reduction
+
+    with swapped(f"{TRITON}:TritonKernel.reduction", make):
+        yield
+
+
+@fault("codegen", "wrong_result", "norm.rmsnorm norm.layer_norm", target="sm_90", culprit="rsqrt")
+def triton_rsqrt_as_sqrt() -> Iterator[None]:
+    """rsqrt becomes sqrt in Triton."""
+    with swapped(f"{TRITON}:TritonOverrides.rsqrt", lambda _: lambda x: f"libdevice.sqrt({x})"):
+        yield
+
+
+@fault("codegen", "bad_code crash", "reduction.softmax pointwise.shared_producer", target="sm_90", culprit="exp")
+def triton_code_does_not_compile() -> Iterator[None]:
+    """exp becomes a call of a function that Triton does not have."""
+    with swapped(f"{TRITON}:TritonOverrides.exp", lambda _: lambda x: f"tl_math.no_such_function({x})"):
+        yield
+
+
+@fault("decomposition", "wrong_result", "mlp.swiglu", target="sm_90", culprit="silu")
+def headless_wrong_silu() -> Iterator[None]:
+    """silu is decomposed into x·tanh(x), for a GPU."""
+    from conformance.seeded.decomposition import wrong_silu
+
+    with wrong_silu:
         yield

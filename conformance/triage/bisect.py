@@ -25,9 +25,11 @@ from packaging.version import InvalidVersion, Version
 from conformance import environment, record
 from conformance.cell import Cell
 from conformance.errors import UsageError
+from conformance.stage import STAGES
 
 # What moves together with a backend's version. A tool that bisects torch alone would mix pins that were never released together.
 PACKAGES = {"inductor": "torch", "torch_tensorrt": "torch-tensorrt-rtx", "eager": "torch", "autodeploy": "commit"}
+UNTOLD = {"digest"}  # differs with every letter of the generated source
 BESIDE = ["numpy", "pytest", "pytest-xdist", "hypothesis", "expecttest", "click", "rich", "jinja2", "packaging", "setuptools"]
 
 
@@ -42,7 +44,8 @@ class Answer:
     version: str
     verdict: str = ""
     facts: dict[str, Any] = field(default_factory=dict)
-    stages: dict[str, str] = field(default_factory=dict)
+    stages: dict[str, str] = field(default_factory=dict)  # verdicts of the same micrograph, by stage
+    others: dict[str, dict[str, Any]] = field(default_factory=dict)  # and its facts, by stage
     skipped: str = ""
 
     def value(self, fact: str | None) -> str:
@@ -153,7 +156,8 @@ def ask(python: str, version: str, cell: Cell, extra_env: Mapping[str, str], mic
     if mine["verdict"] == "unavailable":
         return Answer(version, skipped=mine["reason"][:200])
     stages = {name.split("/")[0]: line["verdict"] for name, line in lines.items()}
-    return Answer(version, mine["verdict"], mine["observation"], stages)
+    others = {name.split("/")[0]: line["observation"] for name, line in lines.items()}
+    return Answer(version, mine["verdict"], mine["observation"], stages, others)
 
 
 # --------------------------------------------------------------------------------------------- search
@@ -188,15 +192,26 @@ class Found:
     fact: str | None
 
     def moved(self) -> Iterator[str]:
-        """What else is different between the two: verdicts by stage, then the facts of this stage."""
-        for stage in {*self.good.stages, *self.bad.stages}:
-            old, new = self.good.stages.get(stage, "-"), self.bad.stages.get(stage, "-")
+        """The stage diff between the two: verdicts, then facts, of every stage of the same micrograph."""
+        for stage in STAGES:
+            old, new = self.good.stages.get(stage.value, "-"), self.bad.stages.get(stage.value, "-")
             if old != new:
                 yield f"{stage}: {old} → {new}"
-        for fact in sorted({*self.good.facts, *self.bad.facts}):
-            old, new = self.good.facts.get(fact), self.bad.facts.get(fact)
-            if old != new and fact != "digest":
-                yield f"{fact}: {_short(old)} → {_short(new)}"
+            yield from (f"{stage}: {line}" for line in _facts(self.good.others.get(stage.value, {}), self.bad.others.get(stage.value, {})))
+
+
+def _facts(old: Mapping[str, Any], new: Mapping[str, Any]) -> Iterator[str]:
+    for fact in sorted({*old, *new} - UNTOLD):
+        if old.get(fact) != new.get(fact):
+            yield f"{fact}: {_change(old.get(fact), new.get(fact))}"
+
+
+def _change(old: Any, new: Any) -> str:
+    """Of a table only the entries that moved."""
+    if isinstance(old, dict) and isinstance(new, dict):
+        keys = [key for key in sorted({*old, *new}) if old.get(key) != new.get(key)]
+        return ", ".join(f"{key} {_short(old.get(key, 0))} → {_short(new.get(key, 0))}" for key in keys)
+    return f"{_short(old)} → {_short(new)}"
 
 
 def _short(value: Any) -> str:

@@ -1,7 +1,7 @@
 """Can the suite fail? It is run against compilers that were broken on purpose, one seeded fault at a time.
 
 Faults are examined one after the other in a worker process, since importing the compilers costs more than most faults do.
-A fault that kills the worker costs one worker.
+A fault that kills the worker costs one worker. Then the same micrographs with nothing broken: what fails there is a false alarm.
 """
 
 from __future__ import annotations
@@ -22,8 +22,9 @@ from conformance import seeded
 from conformance.errors import unknown
 from conformance.seeded.fault import Fault
 
-CLEAN = "(no fault)"
+CLEAN = "(no fault) "  # and a case: backend/target/micrograph
 LIMIT = 600.0  # seconds for one fault
+CULPRIT_LIMIT = 60.0  # seconds for the reducer
 ROOT = Path(__file__).resolve().parents[2]
 
 
@@ -40,6 +41,13 @@ class Caught:
     examined: int = 0
     unavailable: str = ""
     alarms: list[str] = field(default_factory=list)  # without a fault: the cells that failed all the same
+    versions: dict[str, str] = field(default_factory=dict)
+    culprit: str = ""  # what triage names inside the stage: kind of thing, name, ops
+    nodes: list[int] = field(default_factory=list)  # before and after the reducer
+
+    @property
+    def clean(self) -> bool:
+        return self.fault.startswith(CLEAN)
 
     @property
     def detected(self) -> bool:
@@ -51,16 +59,23 @@ class Caught:
     def right_kind(self, fault: Fault) -> bool:
         return self.kind in {kind.value for kind in fault.kinds}
 
+    def right_culprit(self, fault: Fault) -> bool:
+        return bool(fault.culprit) and fault.culprit in self.culprit
+
 
 # --------------------------------------------------------------------------------------------- parent
 
 
-def run(names: list[str], *, baseline: bool, clean: bool) -> Iterator[Caught]:
-    """Examine faults; with `clean`, their micrographs without any fault as well."""
-    todo = [*names, CLEAN] if clean else list(names)
+def cases(chosen: Iterable[Fault]) -> list[str]:
+    """What these faults are seen on, to be examined without a fault as well."""
+    return list(dict.fromkeys(f"{CLEAN}{f.backend}/{f.target}/{name}" for f in chosen for name in f.micrographs))
+
+
+def run(todo: list[str], *, baseline: bool = False, culprits: bool = False) -> Iterator[Caught]:
+    """Examine faults by name, and cases without a fault; with `culprits`, by triage."""
     while todo:
         done = 0
-        for caught in _worker(todo, names, baseline):
+        for caught in _worker(todo, baseline, culprits):
             done += 1
             yield caught
         if done == len(todo):
@@ -69,8 +84,8 @@ def run(names: list[str], *, baseline: bool, clean: bool) -> Iterator[Caught]:
         todo = todo[done + 1 :]
 
 
-def _worker(todo: list[str], names: list[str], baseline: bool) -> Iterator[Caught]:
-    request = json.dumps({"todo": todo, "names": names, "baseline": baseline})
+def _worker(todo: list[str], baseline: bool, culprits: bool) -> Iterator[Caught]:
+    request = json.dumps({"todo": todo, "baseline": baseline, "culprits": culprits})
     env = {**os.environ, "PYTHONPATH": os.pathsep.join([str(ROOT), *filter(None, [os.environ.get("PYTHONPATH")])])}
     process = subprocess.Popen(
         [sys.executable, "-m", "conformance.triage.selftest", request],
@@ -82,7 +97,7 @@ def _worker(todo: list[str], names: list[str], baseline: bool) -> Iterator[Caugh
     assert process.stdout
     try:
         while True:
-            timer = threading.Timer(LIMIT if todo != [CLEAN] else 6 * LIMIT, process.kill)
+            timer = threading.Timer(LIMIT, process.kill)
             timer.start()
             line = process.stdout.readline()
             timer.cancel()
@@ -118,14 +133,38 @@ def examine(fault: Fault, workbench: Any) -> Caught:
     return caught
 
 
-def examine_clean(chosen: Iterable[Fault], workbench: Any) -> Caught:
-    """The same micrographs with nothing broken: whatever fails is a false alarm."""
-    caught, start = Caught(CLEAN), time.monotonic()
-    cases = dict.fromkeys((name, fault.backend, fault.target) for fault in chosen for name in fault.micrographs)
-    for case in cases:
-        results = _results(*case, workbench)
+def examine_culprit(fault: Fault) -> Caught:
+    """Triage of the fault, on the first of its micrographs that shows it."""
+    from conformance import micrograph
+    from conformance.triage import ladder
+    from conformance.triage.subject import Subject
+
+    caught, start = Caught(fault.name), time.monotonic()
+    library = micrograph.load()
+    for name in fault.micrographs:
+        with _everywhere(fault):
+            found = ladder.triage(Subject(library[name], fault.backend, fault.target, name), limit=CULPRIT_LIMIT)
         caught.examined += 1
-        caught.alarms += [f"{r.cell}: {r.verdict}: {r.reason[:160]}" for r in results.values() if r.verdict.unexpected]
+        if found.first is not None:
+            caught.stage, caught.kind, caught.micrograph, caught.detail = found.first.cell.stage.value, found.kind, name, found.first.reason
+            if found.culprit is not None:
+                caught.culprit = " ".join([found.culprit.what, found.culprit.name, *found.culprit.ops])
+            if found.reduced is not None:
+                caught.nodes = [found.reduced.before, found.reduced.nodes]
+            break
+    caught.seconds = round(time.monotonic() - start, 1)
+    return caught
+
+
+def examine_clean(case: str, workbench: Any) -> Caught:
+    """A case with nothing broken: whatever fails is a false alarm."""
+    caught, start = Caught(case), time.monotonic()
+    backend, target, name = case.removeprefix(CLEAN).split("/")
+    results = _results(name, backend, target, workbench)
+    caught.examined = 1
+    if {str(result.verdict) for result in results.values()} <= {"unavailable", "unsupported"}:
+        caught.unavailable = next(iter(results.values())).reason
+    caught.alarms = [f"{r.cell}: {r.verdict}: {r.reason[:160]}" for r in results.values() if r.verdict.unexpected]
     caught.seconds = round(time.monotonic() - start, 1)
     return caught
 
@@ -204,7 +243,9 @@ def _serve(request: dict[str, Any]) -> None:
     store = Path(os.environ.get("CONFORMANCE_HOME") or tempfile.gettempdir()) / "conformance-selftest-kernels"
     with _kernels_kept(store), _started_when_asked():
         for name in request["todo"]:
-            answers.write(json.dumps(asdict(_one(name, request["names"], workbench))) + "\n")
+            caught = _one(name, workbench, request["culprits"])
+            caught.versions = environment.versions()
+            answers.write(json.dumps(asdict(caught)) + "\n")
             answers.flush()
 
 
@@ -227,11 +268,11 @@ def _started_when_asked() -> Iterator[None]:
         del HOTLOAD.start, HOTLOAD.ask
 
 
-def _one(name: str, names: list[str], workbench: Any) -> Caught:
-    if name == CLEAN:
-        return examine_clean([seeded.get(n) for n in names], workbench)
+def _one(name: str, workbench: Any, culprit: bool) -> Caught:
+    if name.startswith(CLEAN):
+        return examine_clean(name, workbench)
     try:
-        return examine(seeded.get(name), workbench)
+        return examine_culprit(seeded.get(name)) if culprit else examine(seeded.get(name), workbench)
     except Exception as error:  # a fault that cannot be put into this version
         return Caught(name, unavailable=f"{type(error).__name__}: {error}"[:300])
 

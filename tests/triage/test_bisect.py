@@ -19,7 +19,8 @@ def asking(first_bad: str, skipped: tuple[str, ...] = (), fact: bool = False):
             return Answer(version, skipped="does not install")
         bad = VERSIONS.index(version) >= VERSIONS.index(first_bad)
         if fact:
-            return Answer(version, "pass", {"kernels": 2 if bad else 1}, {"fusion": "pass"})
+            facts = {"kernels": 2 if bad else 1, "ops": {"aten.add.Tensor": 1, "aten.mul.Tensor": 1 + bad}}
+            return Answer(version, "pass", facts, {"fusion": "pass"}, {"fusion": facts, "codegen": {"programs": 1}})
         return Answer(version, "fail" if bad else "pass", {}, {"fusion": "fail" if bad else "pass"})
 
     return answer, asked
@@ -37,7 +38,7 @@ def test_finds_the_first_bad_version(first_bad: str) -> None:
 def test_searches_by_a_fact_where_the_verdict_never_moved() -> None:
     found = search(VERSIONS, asking("2.13.0", fact=True)[0], "kernels", lambda _: None)
     assert (found.good.version, found.bad.version) == ("2.12.1", "2.13.0")
-    assert "kernels: 1 → 2" in list(found.moved())
+    assert list(found.moved()) == ["fusion: kernels: 1 → 2", "fusion: ops: aten.mul.Tensor 1 → 2"]
 
 
 def test_a_version_that_does_not_install_is_passed_over() -> None:
