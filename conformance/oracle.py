@@ -10,7 +10,7 @@ from __future__ import annotations
 import copy
 import math
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -143,12 +143,19 @@ def run(fn: Callable[..., Any], inputs: tuple[Any, ...], module: nn.Module | Non
                 for _ in range(calls):
                     result = fn(*inputs)
             drawn = not torch.equal(before, torch.get_rng_state())
-            return _outcome(result, inputs, module, wants_grad, drawn)
+            around_backward = getattr(fn, "around_backward", nullcontext)
+            return _outcome(result, inputs, module, around_backward if wants_grad else None, drawn)
         except Exception as error:
             return Outcome(error=error)
 
 
-def _outcome(result: Any, inputs: tuple[Any, ...], module: nn.Module | None, wants_grad: bool, drawn: bool) -> Outcome:
+def _outcome(
+    result: Any,
+    inputs: tuple[Any, ...],
+    module: nn.Module | None,
+    around_backward: Callable[[], AbstractContextManager[Any]] | None,
+    drawn: bool,
+) -> Outcome:
     flat, spec = pytree.tree_flatten(result)
     owners = _owners(inputs, module)
     outcome = Outcome(spec=spec, drawn=drawn, live=flat)
@@ -160,8 +167,8 @@ def _outcome(result: Any, inputs: tuple[Any, ...], module: nn.Module | None, wan
         outcome.requires_grad.append(tensor and value.requires_grad)
         if tensor and _address(value):
             owners.setdefault(_address(value), f"output {index}")
-    if wants_grad:
-        outcome.grads = _backward(flat, inputs, module)
+    if around_backward is not None:
+        outcome.grads = _backward(flat, inputs, module, around_backward())
     outcome.inputs = {f"input {i}": x.detach().clone() for i, x in enumerate(inputs) if isinstance(x, torch.Tensor)}
     if module is not None:
         outcome.state = {name: tensor.detach().clone() for name, tensor in _state(module)}
@@ -182,7 +189,9 @@ def _owners(inputs: tuple[Any, ...], module: nn.Module | None) -> dict[int, str]
     return owners
 
 
-def _backward(flat: list[Any], inputs: tuple[Any, ...], module: nn.Module | None) -> dict[str, torch.Tensor | None]:
+def _backward(
+    flat: list[Any], inputs: tuple[Any, ...], module: nn.Module | None, around: AbstractContextManager[Any]
+) -> dict[str, torch.Tensor | None]:
     """Gradients of a fixed random projection of all outputs."""
     generator = torch.Generator().manual_seed(SEED)
     loss: Any = 0.0
@@ -191,7 +200,8 @@ def _backward(flat: list[Any], inputs: tuple[Any, ...], module: nn.Module | None
             weights = torch.randn(value.shape, generator=generator, dtype=torch.float64).to(value.device, value.dtype)
             loss = loss + (value * weights).sum()
     if isinstance(loss, torch.Tensor):
-        loss.backward()
+        with around:
+            loss.backward()
     named = [(f"input {i}", x) for i, x in enumerate(inputs) if isinstance(x, torch.Tensor) and x.requires_grad]
     named += list(module.named_parameters()) if module is not None else []
     return {name: None if x.grad is None else x.grad.detach().clone() for name, x in named}
@@ -395,6 +405,9 @@ def _float_differences(where: str, got: torch.Tensor, want: torch.Tensor, exact:
     e = torch.where(torch.isfinite(w), e, w)
     finite = torch.isfinite(e) & torch.isfinite(w)
     odd = ~finite & ~((g == w) | (g.isnan() & w.isnan()) | excused)
+    # Where eager's own number is far off (a square overflowed on its way, and was divided by), another ruin of it is no worse.
+    ruined = finite & ~torch.isfinite(g) & ((w - e).abs() > 0.25 * e.abs() + 1e-3)
+    finite &= ~ruined
     odd |= finite & ~torch.isfinite(g)
     if odd.any():
         yield Difference(

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping
-from contextlib import AbstractContextManager
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -77,6 +77,10 @@ class Compiled(ABC):
     def ways(self) -> Mapping[str, Callable[[], AbstractContextManager[Any]]]:
         """Other surroundings in which a call must give the same: {"on a side stream": …}."""
         return {}
+
+    def around_backward(self) -> AbstractContextManager[Any]:
+        """Surroundings of the backward pass of a call, where the backend compiles that too."""
+        return nullcontext()
 
     def afterwards(self) -> dict[str, Any]:
         """More facts of the runtime stage, once all calls were made."""

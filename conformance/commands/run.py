@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import sys
-import tempfile
 import time
 from pathlib import Path
 from typing import Any
@@ -14,7 +13,7 @@ import pytest
 from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
 
-from conformance import backends, environment, expectations, faults, micrograph
+from conformance import backends, environment, expectations, faults, micrograph, store
 from conformance.cell import Cell, select
 from conformance.errors import UsageError, unknown
 from conformance.record import Writer, read
@@ -71,13 +70,13 @@ def run(
         raise UsageError("--resume needs --record FILE: the record to go on with")
     _importable(plugin)
     cells = selection(backend, stage, target, globs, folder)
-    path = record or Path(tempfile.mkdtemp(prefix="conformance-")) / "run.jsonl"
+    path = record or store.home().parent / "runs" / f"{time.strftime('%Y%m%d-%H%M%S')}-{os.getpid()}.jsonl"
     header = environment.header(["conformance", *sys.argv[1:]], expectations.load(expected, environment.versions()).digest)
     writer = Writer(path, header, resume=resume)
     if writer.repaired:
         click.echo("the last line of the record was half-written and is run again", err=True)
-    store = Store(folder, expected, no_baseline) if not (plugin or faults.named()) else None
-    reused = 0 if fresh or store is None else store.give([c for c in map(str, cells) if c not in writer.done], writer)
+    known = Store(folder, expected, no_baseline) if not (plugin or faults.named()) else None
+    reused = 0 if fresh or known is None else known.give([c for c in map(str, cells) if c not in writer.done], writer)
     missing = [cell for cell in cells if str(cell) not in writer.done]
     writer.close()
     console = Console(stderr=True)
@@ -86,9 +85,9 @@ def run(
     if missing:
         _pytest(missing, path, workers, plugin, folder, expected, no_baseline, cell_timeout, console)
     done = read(path)
-    if store is not None and missing:
-        store.take(done)
-    return _report(done, cells, started, record, junit, annotations)
+    if known is not None and missing:
+        known.take(done)
+    return _report(done, cells, started, junit, annotations)
 
 
 def _importable(plugins: tuple[str, ...]) -> None:
@@ -197,20 +196,20 @@ class Shown:
             self.console.print(f"{self.seen}/{self.total} cells, {self.unexpected} unexpected", style="dim")
 
 
-def _report(done: Any, cells: list[Cell], started: float, record: Path | None, junit: Path | None, annotations: bool) -> int:
-    from conformance.report.terminal import findings_list, matrix_table
+def _report(done: Any, cells: list[Cell], started: float, junit: Path | None, annotations: bool) -> int:
+    from conformance.report.terminal import findings_list, matrix_table, reasons_list
 
     asked = {str(cell) for cell in cells}
     lines = {name: line for name, line in done.cells.items() if name in asked}
     console = Console()
-    console.print(matrix_table(lines))
+    console.print(matrix_table(lines, rows=len(lines)))
+    console.print(reasons_list(lines))
     bad = {name: line for name, line in lines.items() if Verdict(line["verdict"]).unexpected}
     if bad:
         console.print(findings_list(bad))
     for problem in done.problems:
         click.echo(problem, err=True)
-    where = f"; record: {record}" if record else ""
-    console.print(f"{len(lines)} cells, {len(bad)} unexpected, {time.monotonic() - started:.0f} s{where}", style="dim")
+    console.print(f"{len(lines)} cells, {len(bad)} unexpected, {time.monotonic() - started:.0f} s; record: {_near(done.path)}", style="dim")
     if junit:
         from conformance.report.junit import write_junit
 
@@ -223,6 +222,11 @@ def _report(done: Any, cells: list[Cell], started: float, record: Path | None, j
     if lost := asked - lines.keys():
         raise UsageError(f"{len(lost)} cells have no verdict, {sorted(lost)[0]} for one: run again with --record {done.path} --resume")
     return 1 if bad else 0
+
+
+def _near(path: Path) -> str:
+    """As one would type it from here."""
+    return os.path.relpath(path) if path.is_relative_to(Path.cwd()) else str(path)
 
 
 COMMANDS = [run]

@@ -33,6 +33,11 @@ def findings_list(cells: Cells, limit: int = 20) -> Findings:
     return Findings(cells, limit)
 
 
+def reasons_list(cells: Cells) -> Reasons:
+    """Why a cell that is not `pass` is nothing unexpected: each reason once, with how many cells it holds for."""
+    return Reasons(cells)
+
+
 def doctor_table(reasons: Mapping[str, Mapping[str, Mapping[Any, str]]], versions: Mapping[str, Mapping[str, str]]) -> Doctor:
     """What can be observed here. `reasons[backend][target]` maps a stage to why it cannot be observed; a stage that is not
     in it can. `versions[backend]` is what the backend says of itself: empty when it is not installed."""
@@ -131,6 +136,25 @@ class Findings(Shown):
 
 
 @dataclass(frozen=True)
+class Reasons(Shown):
+    cells: Cells
+
+    def parts(self, options: ConsoleOptions) -> Iterator[RenderableType]:
+        places: dict[tuple[str, str], list[str]] = {}
+        for cell, line in sorted(self.cells.items()):
+            word = _verdict(line)
+            if word not in ("pass", "blocked") and not look(word).unexpected:  # what blocks is itself in the list
+                reason = "".join(_details(line)[:1])
+                reason = reason.partition(" (")[0] if word == "xfail" else reason  # the expectation's own words
+                places.setdefault((word, " · ".join([clean.shorten(reason, 160), *_url(line)])), []).append(clean.name(cell))
+        for (word, reason), where in sorted(places.items(), key=lambda item: (rank(item[0][0]), -len(item[1]), item[1])):
+            seen = look(word)
+            shown = where[0] if len(where) == 1 else f"{len(where)} cells, {where[0]} for one"
+            head = (f"{_sign(seen, options.ascii_only)} {word} ", seen.style)
+            yield Text.assemble(head, shown, f": {reason or 'no reason was given'}", overflow="fold")
+
+
+@dataclass(frozen=True)
 class Doctor(Shown):
     reasons: Mapping[str, Mapping[str, Mapping[Any, str]]]
     versions: Mapping[str, Mapping[str, str]]
@@ -207,9 +231,11 @@ def _details(line: Mapping[str, Any]) -> list[str]:
             detail = clean.line(finding.get("detail") or "", 400)
             if detail != reason:
                 said.append(f"{clean.name(finding.get('check'))} {clean.name(finding.get('kind'))}: {detail}")
-    if (url := clean.link(line.get("url"))) != "":
-        said.append(url)
-    return said
+    return said + _url(line)
+
+
+def _url(line: Mapping[str, Any]) -> list[str]:
+    return [url] if (url := clean.link(line.get("url"))) != "" else []
 
 
 def _row_names(found: Mapping[Address, str], rows: int) -> list[str]:

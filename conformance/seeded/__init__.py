@@ -16,7 +16,19 @@ from conformance.seeded.fault import FAULTS, Fault
 
 __all__ = ["Fault", "all_faults", "get"]
 
-SHELVES = ("capture", "decomposition", "postgrad", "fusion", "codegen", "runtime", "cache", "headless", "torch_tensorrt", "autodeploy")
+SHELVES = (
+    "capture",
+    "decomposition",
+    "postgrad",
+    "fusion",
+    "codegen",
+    "runtime",
+    "cache",
+    "headless",
+    "cuda",
+    "torch_tensorrt",
+    "autodeploy",
+)
 
 
 @cache

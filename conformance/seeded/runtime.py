@@ -14,7 +14,7 @@ CALL = "torch._inductor.output_code:CompiledFxGraph.__call__"
 
 
 @contextmanager
-def _called(change: Callable[[Any, Any, list[Any]], Any]) -> Iterator[None]:
+def called(change: Callable[[Any, Any, list[Any]], Any]) -> Iterator[None]:
     """`change(program, call, inputs)` in the place of every call of a compiled graph."""
 
     def make(original: Any) -> Any:
@@ -41,7 +41,7 @@ def outputs_in_one_buffer() -> Iterator[None]:
                 outputs[index] = old
         return tuple(outputs)
 
-    with _called(change):
+    with called(change):
         yield
 
 
@@ -56,21 +56,21 @@ def first_answer_forever() -> Iterator[None]:
         both = zip(first, outputs, strict=True)
         return tuple(old.clone() if isinstance(new, torch.Tensor) and old.shape == new.shape else new for old, new in both)
 
-    with _called(change):
+    with called(change):
         yield
 
 
 @fault("runtime", "lost_mutation", "mutation.add_input kv_cache.slice_scatter mutation.only_effect")
 def inputs_copied_before_the_call() -> Iterator[None]:
     """The program gets copies of its inputs, so that nobody sees what it writes."""
-    with _called(lambda program, call, inputs: call([x.clone() if isinstance(x, torch.Tensor) else x for x in inputs])):
+    with called(lambda program, call, inputs: call([x.clone() if isinstance(x, torch.Tensor) else x for x in inputs])):
         yield
 
 
 @fault("runtime", "wrong_result wrong_metadata lost_alias", "pointwise.shared_producer matmul.mm_two_consumers")
 def outputs_reversed() -> Iterator[None]:
     """The program's outputs come in the reverse order."""
-    with _called(lambda program, call, inputs: tuple(reversed(call(inputs)))):
+    with called(lambda program, call, inputs: tuple(reversed(call(inputs)))):
         yield
 
 
@@ -81,7 +81,7 @@ def output_changes_dtype() -> Iterator[None]:
     def widened(x: Any) -> Any:
         return x.double() if isinstance(x, torch.Tensor) and x.is_floating_point() and not x.requires_grad else x
 
-    with _called(lambda program, call, inputs: tuple(map(widened, call(inputs)))):
+    with called(lambda program, call, inputs: tuple(map(widened, call(inputs)))):
         yield
 
 
@@ -106,7 +106,7 @@ def gradients_doubled() -> Iterator[None]:
             return outputs
         return tuple(o * 2 if isinstance(o, torch.Tensor) else o for o in outputs)
 
-    with _called(change):
+    with called(change):
         yield
 
 
@@ -121,7 +121,7 @@ def last_element_overwritten() -> Iterator[None]:
                 output.view(-1)[-1:].fill_(7.0) if output.is_contiguous() else None
         return outputs
 
-    with _called(change):
+    with called(change):
         yield
 
 
@@ -136,7 +136,7 @@ def random_state_rewound() -> Iterator[None]:
         finally:
             torch.set_rng_state(state)
 
-    with _called(change):
+    with called(change):
         yield
 
 
@@ -151,12 +151,12 @@ def writes_only_once() -> Iterator[None]:
         seen[id(program)][1] += 1
         return call(inputs)
 
-    with _called(change):
+    with called(change):
         yield
 
 
 @fault("runtime", "wrong_metadata", "edge.channels_last")
 def outputs_made_contiguous() -> Iterator[None]:
     """Outputs are copied into contiguous tensors on their way to the caller."""
-    with _called(lambda program, call, inputs: tuple(o.contiguous() if isinstance(o, torch.Tensor) else o for o in call(inputs))):
+    with called(lambda program, call, inputs: tuple(o.contiguous() if isinstance(o, torch.Tensor) else o for o in call(inputs))):
         yield

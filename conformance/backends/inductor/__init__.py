@@ -36,6 +36,7 @@ RUNGS = {
     Stage.POSTGRAD: "postgrad",
     Stage.CODEGEN: "generated",
 }
+BUSY = 100_000_000  # cycles of the GPU: about a twentieth of a second
 NOT_MATCHES = re.compile(r"cache|bypass|extern_calls|async_compile|triton_bundler|benchmark|select_algorithm|cudagraph")
 
 
@@ -105,12 +106,15 @@ class InductorBackend(Backend):
 
     @staticmethod
     def marked(case: Case, inputs: tuple[Any, ...]) -> tuple[Any, ...]:
-        dynamic = case.micrograph.contract.capture.dynamic
-        if dynamic:
+        capture = case.micrograph.contract.capture
+        if capture.dynamic or capture.unbacked:
             for spec, value in zip(case.micrograph.inputs, inputs, strict=True):
                 if isinstance(spec, Tensor):
                     for index, name in enumerate(spec.names()):
-                        if set(re.findall(r"[a-z]\w*", name)) & {*dynamic} and value.shape[index] > 1:
+                        names = set(re.findall(r"[a-z]\w*", name))
+                        if names & {*capture.unbacked}:
+                            torch._dynamo.decorators.mark_unbacked(value, index)
+                        elif names & {*capture.dynamic} and value.shape[index] > 1:
                             torch._dynamo.mark_dynamic(value, index)
         return inputs
 
@@ -177,7 +181,33 @@ class InductorCompiled(Compiled):
         return self.watch.compiles
 
     def ways(self) -> Mapping[str, Callable[[], AbstractContextManager[Any]]]:
-        return {"on a side stream": _side_stream} if self.case.target.name == "cuda" else {}
+        if self.case.target.name != "cuda":
+            return {}
+        return {"on a side stream": _side_stream, "with inputs that arrive late": self._late_inputs}
+
+    @contextmanager
+    def _late_inputs(self) -> Iterator[None]:
+        """The inputs get their values on the caller's stream when the program has long been launched: it must wait for them."""
+        fn = self._fn
+
+        def late(*inputs: Any) -> Any:
+            with torch.no_grad():
+                given = [x.detach() for x in inputs if isinstance(x, torch.Tensor) and x.is_cuda]
+                own = [x for x in given if torch._debug_has_internal_overlap(x) != 1]
+                values = [x.clone() for x in own]
+                for x in own:
+                    x.zero_()
+                torch.cuda._sleep(BUSY)
+                for x, value in zip(own, values, strict=True):
+                    x.copy_(value)
+            return fn(*inputs)
+
+        self._fn = late
+        try:
+            yield
+        finally:
+            self._fn = fn
+            torch.cuda.synchronize()
 
     def blame(self, error: BaseException) -> Stage:
         return blame.stage_of(error)
@@ -406,7 +436,7 @@ def _isa() -> str:
 def _side_stream() -> Iterator[None]:
     """With the usual stream kept busy, so that what was put there by mistake comes too late and is seen."""
     torch.cuda.synchronize()
-    torch.cuda._sleep(100_000_000)
+    torch.cuda._sleep(BUSY)
     try:
         with torch.cuda.stream(torch.cuda.Stream()):
             yield

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import tempfile
 from collections.abc import Callable, Iterator
-from contextlib import ExitStack, contextmanager
+from contextlib import AbstractContextManager, ExitStack, contextmanager
 from pathlib import Path
 from typing import Any
 from unittest.mock import patch
 
 import torch
+from torch.utils import _pytree as pytree
 
 from conformance.backends.base import Case, Compiled, nowhere
 from conformance.backends.inductor import InductorBackend, InductorCompiled
@@ -100,6 +101,7 @@ class CudagraphsCompiled(InductorCompiled):
         if wants_grad:
             return facts
         with torch.no_grad():
+            facts["silently_overwritten"] = self._silently_overwritten()
             for _ in range(3):
                 self(*inputs)
             torch.cuda.synchronize()
@@ -109,6 +111,21 @@ class CudagraphsCompiled(InductorCompiled):
             torch.cuda.synchronize()
         facts["grew_by"] = torch.cuda.memory_allocated() - before
         return facts
+
+    def _silently_overwritten(self) -> list[str]:
+        """Outputs of one call that the next has changed, and that can still be read: documented is an error."""
+        outputs = [x for x in pytree.tree_leaves(self(*self.case.inputs(0))) if isinstance(x, torch.Tensor)]
+        before = [x.clone() for x in outputs]
+        self(*self.case.inputs(1))
+        found = []
+        for index, (output, value) in enumerate(zip(outputs, before, strict=True)):
+            try:
+                now = output.clone()
+            except RuntimeError:
+                continue
+            if not torch.equal(now.nan_to_num(), value.nan_to_num()):
+                found.append(f"output {index}")
+        return found
 
     def _recordings(self) -> int:
         from torch._inductor.cudagraph_trees import get_container
@@ -137,14 +154,12 @@ class CompiledAutogradBackend(InductorBackend):
     def compile(self, case: Case) -> Compiled:
         return CompiledAutogradCompiled(self, case)
 
-    @staticmethod
-    @contextmanager
-    def settings(case: Case) -> Iterator[None]:
-        with InductorBackend.settings(case), torch._dynamo.config.patch(compiled_autograd=True):
-            yield
-
 
 class CompiledAutogradCompiled(InductorCompiled):
+    def around_backward(self) -> AbstractContextManager[Any]:
+        owner, name = _attribute("torch._dynamo.compiled_autograd:_enable")
+        return getattr(owner, name)(torch.compile)
+
     def recapture(self) -> dict[str, Any]:
         return {}
 
