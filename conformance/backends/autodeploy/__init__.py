@@ -37,10 +37,19 @@ class AutoDeployBackend(Backend):
         return {}
 
     def compile(self, case: Case) -> Compiled:
+        from conformance.backends.autodeploy import plan
         from conformance.backends.autodeploy.compiled import AutoDeployCompiled
         from conformance.backends.autodeploy.passes import Passes
 
-        return AutoDeployCompiled(Passes(load()), case)
+        passes, refused = Passes(load()), {}
+        *first, last = plan.runnable(case.target)
+        for option in first:
+            compiled = AutoDeployCompiled(passes, case, option, refused)
+            if not compiled.refusal:
+                return compiled
+            refused[option] = compiled.refusal
+            compiled.close()
+        return AutoDeployCompiled(passes, case, last, refused)
 
     @cached_property
     def _missing(self) -> str:

@@ -42,8 +42,21 @@ def capture(loaded: Loaded, case: Case, module: nn.Module) -> Captured:
         if refused:
             raise Unsupported(f"torch.export cannot take it: {refused}") from None
         raise error
+    devices_on_meta(gm)
     dynamic = symbolic(gm, micrograph)
     return Captured(gm, sorted(asked & dynamic), sorted(asked - dynamic))
+
+
+def devices_on_meta(gm: fx.GraphModule) -> None:
+    """AutoDeploy exports a model before its weights are loaded, so that devices in the graph say `meta` until then. Here the
+    weights are there already and it would write theirs, which the next shape propagation on `meta` does not agree with."""
+    meta = torch.device("meta")
+    for node in gm.graph.nodes:
+        if isinstance(node.kwargs.get("device"), torch.device):
+            node.kwargs = {**node.kwargs, "device": meta}
+        if node.target is torch.ops.aten.to.device:
+            node.args = (node.args[0], meta, *node.args[2:])
+    gm.recompile()
 
 
 def dynamic_shapes(micrograph: type[Micrograph], module: nn.Module, asked: set[str]) -> Any:

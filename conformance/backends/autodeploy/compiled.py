@@ -3,32 +3,41 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import AbstractContextManager, contextmanager
+from functools import partial
 from typing import Any
 
+import torch
 from torch import fx
 
+from conformance import oracle
 from conformance.backends.autodeploy import graph, nogpu, plan
 from conformance.backends.autodeploy.capture import Captured, Unsupported, capture
 from conformance.backends.autodeploy.hazard import lost_reads
 from conformance.backends.autodeploy.passes import Passes, PassResult
-from conformance.backends.autodeploy.runtime import compile_backend
+from conformance.backends.autodeploy.runtime import Chosen, compile_backend
+from conformance.backends.autodeploy.streams import multi_streamed
 from conformance.backends.base import Case, Compiled
 from conformance.errors import first_line
 from conformance.stage import Stage
 from conformance.trace import Observation
 from conformance.verdict import Finding, Kind, Verdict
 
+REPLAYS = 20
 GRAPH_STAGES = (Stage.CAPTURE, Stage.DECOMPOSITION, Stage.POSTGRAD, Stage.FUSION, Stage.CODEGEN)
 
 
 class AutoDeployCompiled(Compiled):
     """`option` is the choice of kernels that is run; the graphs of all options are looked at."""
 
-    def __init__(self, passes: Passes, case: Case) -> None:
+    def __init__(self, passes: Passes, case: Case, option: str = "", refused: Mapping[str, str] | None = None) -> None:
+        """refused   options whose kernels did not take this case, and why: this one was chosen for lack of them"""
         self.passes, self.case = passes, case
-        self.option = "flashinfer" if case.target.name == "cuda" else "torch"
+        self.option = option or plan.runnable(case.target)[0]
+        self.refused = dict(refused or {})
+        self.refusal = ""  # why the kernels of this option do not take this case
+        self._chosen: Chosen | None = None
         self._module = case.module()
         self._graphs: dict[Stage, fx.GraphModule] = {}
         self._variants: dict[str, fx.GraphModule] = {}  # option → its last graph
@@ -142,15 +151,45 @@ class AutoDeployCompiled(Compiled):
         with self._stage(Stage.CODEGEN) as seen:
             seen.facts["kernels"] = {option: graph.custom_ops(gm) for option, gm in self._variants.items()}
             seen.facts["option"] = self.option
-            chosen = compile_backend(self.passes.loaded, self._graphs[Stage.CODEGEN], self.case, self.option)
-            seen.facts["compile_backend"] = chosen.name
+            if self.refused:
+                seen.facts["refused"] = self.refused
             seen.texts["code"] = self._graphs[Stage.CODEGEN].code
+            self.refusal = self._refusal() if self.option != plan.runnable(self.case.target)[-1] else ""
+            if self.refusal:
+                return
+            chosen = self._made()
+            seen.facts["compile_backend"] = chosen.name
             self._program = self._callable(chosen.program)
-            runtime = Observation(facts={"compile_backend": chosen.name, "option": self.option})
-            if chosen.fallback:
-                runtime.verdict, runtime.reason = Verdict.FALLBACK, f"no CUDA graph: {chosen.fallback}"
-            self._seen[Stage.RUNTIME] = runtime
+            if chosen.recorded:
+                self.replays, self.survives = REPLAYS, False
+            self._chosen = chosen
             self._seen[Stage.CACHE] = chosen.cache
+
+    def _refusal(self) -> str:
+        """Kernels of a GPU may not take the dtype, or not be built: seen by calling the graph once."""
+        if self.case.target.name != "cuda" or not graph.custom_ops(self._graphs[Stage.CODEGEN]):
+            return ""
+        outcome = oracle.run(self._callable(self._graphs[Stage.CODEGEN]), self.case.inputs(0), self._module)
+        return first_line(outcome.error) if outcome.error is not None else ""
+
+    def _made(self, name: str = "", gm: fx.GraphModule | None = None) -> Chosen:
+        gm = graph.copied(gm or self._graphs[Stage.CODEGEN])
+        return compile_backend(self.passes.loaded, gm, self.case, name, self._module)
+
+    def _runtime(self) -> Observation:
+        """Asked for after the first call."""
+        chosen = self._chosen
+        if chosen is None:
+            return Observation.says(Verdict.BLOCKED, "an earlier stage failed")
+        seen = Observation(facts={"compile_backend": chosen.name, "option": self.option})
+        if chosen.fallback:
+            seen.verdict, seen.reason = Verdict.FALLBACK, f"no CUDA graph: {chosen.fallback}"
+        elif chosen.plain:
+            seen.verdict, seen.reason = Verdict.FALLBACK, "the recording was not used for the sizes that it was made for"
+        elif self.refused:
+            said = "; ".join(f"{option} kernels: {why}" for option, why in self.refused.items())
+            seen.verdict, seen.reason = Verdict.FALLBACK, f"ran with {self.option} kernels; {said}"
+        return seen
 
     def _keep(self, stage: Stage, gm: fx.GraphModule) -> None:
         self._graphs[stage] = self.passes.moved(graph.copied(gm), self.case.run_device)
@@ -169,7 +208,46 @@ class AutoDeployCompiled(Compiled):
             raise self._error or RuntimeError("AutoDeploy made no program")
         return self._program(*inputs)
 
+    def ways(self) -> Mapping[str, Callable[[], AbstractContextManager[Any]]]:
+        """The other compile backends, and work on two streams: each must give the same."""
+        if self.case.target.name != "cuda" or self._chosen is None:
+            return {}
+        ways = {"torch-compile": partial(self._through, "torch-compile")}
+        if self._chosen.recorded:
+            ways["torch-simple"] = partial(self._through, "torch-simple")
+        streamed, matches = multi_streamed(self.passes, self._graphs[Stage.CODEGEN])
+        self._seen[Stage.RUNTIME].facts["multi_stream"] = matches
+        if any(matches.values()):
+            ways["multi-stream, torch-simple"] = partial(self._through, "torch-simple", streamed)
+            if self._chosen.recorded:
+                ways["multi-stream, torch-cudagraph"] = partial(self._through, "torch-cudagraph", streamed)
+        return ways
+
+    @contextmanager
+    def _through(self, name: str, gm: fx.GraphModule | None = None) -> Iterator[None]:
+        """While this is on, a call goes through another compile backend. It compiles at the call, whose errors are looked at."""
+        kept, made = self._program, []
+
+        def call(*inputs: Any) -> Any:
+            if not made:
+                made.append(self._made(name, gm))
+                if made[0].fallback:
+                    raise RuntimeError(f"{name}: {made[0].fallback}")
+            return self._callable(made[0].program)(*inputs)
+
+        self._program = call
+        random = self.case.micrograph.contract.runtime.random
+        try:
+            with torch._inductor.config.patch(fallback_random=random):
+                yield
+        finally:
+            self._program = kept
+            if name == "torch-compile":
+                torch._dynamo.reset()
+
     def observe(self, stage: Stage) -> Observation:
+        if stage is Stage.RUNTIME and stage not in self._seen:
+            self._seen[stage] = self._runtime()
         return self._seen.get(stage) or Observation.says(Verdict.BLOCKED, "an earlier stage failed")
 
     def at(self, stage: Stage) -> Callable[..., Any] | None:
@@ -188,7 +266,7 @@ class AutoDeployCompiled(Compiled):
     def close(self) -> None:
         self._graphs.clear()
         self._variants.clear()
-        self._program = None
+        self._program = self._chosen = None
 
 
 def capture_facts(captured: Captured) -> dict[str, Any]:

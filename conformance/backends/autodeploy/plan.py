@@ -7,11 +7,13 @@ is only how they map to our stages, and what an option means.
 from __future__ import annotations
 
 import copy
+import importlib.util
 from collections.abc import Mapping
 from typing import Any
 
 from conformance.backends.autodeploy.loader import Loaded
 from conformance.stage import Stage
+from conformance.target import Target
 
 # AutoDeploy's stages → ours. Sharding over one device does nothing, and weights are in the module already.
 STAGES_OF: dict[str, Stage] = {
@@ -61,6 +63,14 @@ OPTIONS: dict[str, dict[str, dict[str, Any] | None]] = {
         "optimize_rope": None,
     },
 }
+
+
+def runnable(target: Target) -> list[str]:
+    """The options whose kernels run on a target, AutoDeploy's own choice first."""
+    if target.name != "cuda":
+        return ["torch"]
+    return [option for option in OPTIONS if option != "flashinfer" or importlib.util.find_spec("flashinfer")]
+
 
 # The suite's words for rewrites → the transforms that find them.
 WORDS: dict[str, tuple[str, ...]] = {

@@ -1,0 +1,50 @@
+"""AutoDeploy's multi-stream transforms, over a graph that is otherwise done."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from unittest.mock import patch
+
+import torch
+from torch import fx
+
+from conformance.backends.autodeploy import graph
+from conformance.backends.autodeploy.passes import Passes
+
+TRANSFORMS = ("multi_stream_moe", "multi_stream_mla_attn", "multi_stream_gemm")
+PLAIN_LINEARS = ("aten.linear", "auto_deploy.torch_linear_simple")
+
+
+def multi_streamed(passes: Passes, gm: fx.GraphModule) -> tuple[fx.GraphModule, dict[str, int]]:
+    """A copy of the graph with work on a second stream, held together by events, and how often each transform matched.
+
+    They are off in default.yaml. A transform that cannot run here is left out."""
+    known = [name for name in TRANSFORMS if passes.registry.has(name)]
+    twin, matches = graph.copied(gm), {}
+    for name in known:
+        with plain_linears(passes) if name == "multi_stream_gemm" else _nothing():
+            twin, (result,) = passes.run(twin, {name: {"stage": "compile", "enabled": True}})
+        if result.state == "ran":
+            matches[name] = result.matches
+    return twin, matches
+
+
+@contextmanager
+def plain_linears(passes: Passes) -> Iterator[None]:
+    """Its list of products to run side by side has quantized ones only and says to extend it: plain ones are added."""
+    with passes.loaded.active():
+        module = passes.loaded.module("transform.library.multi_stream_gemm")
+        added = [op for name in PLAIN_LINEARS if (op := _op(name)) is not None]
+    with patch.object(module, "_SUPPORTED_LINEAR_OPS", [*module._SUPPORTED_LINEAR_OPS, *added]):
+        yield
+
+
+@contextmanager
+def _nothing() -> Iterator[None]:
+    yield
+
+
+def _op(name: str) -> object | None:
+    space, _, packet = name.partition(".")
+    return getattr(getattr(torch.ops, space), packet, None)
