@@ -103,3 +103,19 @@ def write_before_read() -> Iterator[None]:
 
     with swapped(f"{SCHEDULER}.topological_sort_schedule", make):
         yield
+
+
+@fault("fusion", "wrong_result", "edge.nan_inf pointwise.shared_producer mutation.two_inputs", culprit="fusion group")
+def fused_group_loses_a_member() -> Iterator[None]:
+    """Of the ops that were fused into one kernel the last is not computed."""
+
+    def make(original: Any) -> Any:
+        def codegen_nodes(self: Any, nodes: Any) -> None:
+            original(self, nodes[:-1] if len(nodes) > 1 else nodes)
+            for node in nodes[1:][-1:]:
+                node.mark_run()  # its buffer is there all the same
+
+        return codegen_nodes
+
+    with swapped("torch._inductor.codegen.cpp:CppKernelProxy.codegen_nodes", make):
+        yield
