@@ -3,13 +3,17 @@
 from __future__ import annotations
 
 import faulthandler
+import os
 import re
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from typing import NoReturn
 
 from conformance.verdict import Verdict
+
+ABANDONED = "Abandoned: "
 
 
 class Journal:
@@ -26,6 +30,8 @@ class Journal:
             text = self._file(key).read_text(errors="replace")
         except OSError:
             return None
+        if text.startswith(ABANDONED):
+            return Verdict.ERROR, text.removeprefix(ABANDONED).strip()
         if "Timeout (" in text:
             return Verdict.TIMEOUT, f"no end after {self.limit:.0f} s, in {_innermost(text)}"
         if "Fatal Python error" in text:
@@ -36,6 +42,11 @@ class Journal:
     def gone(self, key: str) -> tuple[Verdict, str]:
         """For a process that is known to be dead."""
         return self.died(key) or (Verdict.ERROR, "the process died without a word (killed, out of memory, or exit() was called)")
+
+    def abandon(self, key: str, reason: str) -> NoReturn:
+        """End this process, which can do nothing more, and say why."""
+        self._file(key).write_text(f"{ABANDONED}{reason}\n")
+        os._exit(1)
 
     @contextmanager
     def at_work(self, key: str) -> Iterator[None]:

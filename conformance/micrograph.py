@@ -94,12 +94,14 @@ def _size(term: str, dims: Mapping[str, int]) -> int:
 class Capture:
     """graphs and breaks: how many of each, exactly. recompiles: how often a compiler captures again when a named
     dim takes a second and then a third size (`{"s": 1}`: once, then it is symbolic); dims left out are not probed.
-    dynamic: dims marked dynamic before the first call, which then serve every size without a recompile."""
+    dynamic: dims marked dynamic before the first call, which then serve every size without a recompile. unbacked: the same,
+    but the compiler may not look at the size at all, so that 0 and 1 are sizes like any other."""
 
     graphs: int = 1
     breaks: int = 0
     recompiles: Mapping[str, int] = field(default_factory=dict)
     dynamic: tuple[str, ...] = ()
+    unbacked: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True)

@@ -15,12 +15,12 @@ import pytest
 from conformance import backends, environment, expectations, faults, micrograph
 from conformance.baseline import Baseline
 from conformance.cell import Cell, select
-from conformance.errors import UsageError
+from conformance.errors import UsageError, first_line
 from conformance.journal import Journal
 from conformance.record import Writer, texts_folder
 from conformance.stage import STAGES, Stage
 from conformance.target import Target
-from conformance.verdict import Verdict
+from conformance.verdict import Finding, Kind, Verdict
 from conformance.workbench import Result, Workbench
 
 PROPERTY = "conformance"
@@ -191,19 +191,39 @@ class Suite:
                     Target.parse(cell.target),
                     self.wanted.get(case, set(STAGES)),
                 )
+                if cell.target == "cuda" and (lost := device_lost()):
+                    if not self.worker:
+                        pytest.exit(f"{key}: {lost}; what follows needs a new process: run with -n 1", returncode=1)
+                    self.journal.abandon(key, lost)
         result = self.results[case].pop(cell.stage)
         return result.to_json(self.texts)
 
     def died(self, cell: Cell, verdict: Verdict, reason: str) -> dict[str, Any]:
         kind = "timeout" if verdict is Verdict.TIMEOUT else "crash"
-        finding = {"kind": kind, "check": "LAD001", "detail": reason}
+        finding = Finding(Kind(kind), "LAD001", reason)
+        verdict, entry = self.expected.judge(str(cell), verdict, [finding])
+        if entry is not None:
+            reason = f"{entry.why} ({reason})"
         digest = self.micrographs[cell.micrograph].digest()
-        return Result(cell, verdict, reason, micrograph=digest).to_json() | {"findings": [finding]}
+        result = Result(cell, verdict, reason, url=entry.url if entry else "", micrograph=digest)
+        return result.to_json() | {"findings": [finding.to_json()]}
 
     def add(self, line: dict[str, Any]) -> None:
         self.lines[line["cell"]] = line
         if self.writer:
             self.writer.add(line)
+
+
+def device_lost() -> str:
+    """A fault on the device ends its context for the whole process: whatever comes next would fail, whoever it is."""
+    import torch
+
+    try:
+        if torch.cuda.is_initialized():
+            torch.cuda.synchronize()
+    except RuntimeError as error:
+        return f"the CUDA context was lost: {first_line(error)}"
+    return ""
 
 
 SUITE = pytest.StashKey[Suite]()

@@ -158,6 +158,10 @@ class Examination:
             return self.found
         try:
             self._look(compiled)
+        except UsageError:
+            raise
+        except Exception as error:
+            self.found.observations.setdefault(self._at, Observation()).findings += _crash(error).findings
         finally:
             compiled.close()
         return self.found
@@ -193,6 +197,7 @@ class Examination:
             return  # later stages will be blocked: do not spend time on them
         if Stage.CAPTURE in self.stages and Stage.CAPTURE in self.found.observations:
             start = time.perf_counter()
+            self._at = Stage.CAPTURE
             capture = self.found[Stage.CAPTURE]
             capture.facts |= compiled.recapture()
             capture.seconds += time.perf_counter() - start
@@ -211,8 +216,11 @@ class Examination:
     def reference(self, seed: int, **sizes: int) -> oracle.Reference:
         fn = self.backend.eager(self.case, self.module)
         ref = oracle.reference(self.module, self.case.inputs(seed, **sizes), random=self.random, calls=self.case.micrograph.steps, fn=fn)
+        if ref.eager.error is not None and self._ran_in_eager:
+            raise RuntimeError(f"eager itself does not run any more: {first_line(ref.eager.error)}")
         if ref.eager.error is not None:
             raise UsageError(f"{self.case.micrograph.name()} does not run in eager: {first_line(ref.eager.error)}")
+        self._ran_in_eager = True
         return ref
 
     def call(self, fn: Any, seed: int, **sizes: int) -> oracle.Outcome:
@@ -220,6 +228,8 @@ class Examination:
         return oracle.run(fn, self.case.inputs(seed, **sizes), module, calls=self.case.micrograph.steps)
 
     _compiled_module: Any = None
+    _at = Stage.CAPTURE  # who is to blame for what nobody expected
+    _ran_in_eager = False
 
     def _observe(self, compiled: Compiled, stage: Stage) -> None:
         start = time.perf_counter()
@@ -232,6 +242,7 @@ class Examination:
 
     def _runtime(self, compiled: Compiled, first: oracle.Outcome, ref: oracle.Reference) -> None:
         """The answer, then again: other values, the first ones once more, other sizes."""
+        self._at = Stage.RUNTIME
         start = time.perf_counter()
         self._observe(compiled, Stage.RUNTIME)
         seen = self.found[Stage.RUNTIME]

@@ -16,6 +16,7 @@ OWN = {
     "eager": "conformance.backends.eager:EagerBackend",
     "inductor": "conformance.backends.inductor:InductorBackend",
     "inductor_cudagraphs": "conformance.backends.inductor.variants:CudagraphsBackend",
+    "inductor_max_autotune": "conformance.backends.inductor.variants:MaxAutotuneBackend",
     "inductor_autograd": "conformance.backends.inductor.variants:CompiledAutogradBackend",
     "inductor_aot": "conformance.backends.inductor.variants:AheadOfTimeBackend",
     "torch_tensorrt": "conformance.backends.torch_tensorrt:TorchTensorRTBackend",
@@ -28,7 +29,7 @@ def _sources() -> dict[str, str]:
     return {**OWN, **{entry.name: entry.value for entry in entry_points(group=GROUP)}}
 
 
-VARIANTS = {"eager", "inductor_cudagraphs", "inductor_autograd", "inductor_aot"}
+VARIANTS = {"eager", "inductor_cudagraphs", "inductor_max_autotune", "inductor_autograd", "inductor_aot"}
 
 
 def names() -> list[str]:

@@ -12,6 +12,7 @@ from unittest.mock import patch
 import torch
 from torch.utils import _pytree as pytree
 
+from conformance import oracle
 from conformance.backends.base import Case, Compiled, nowhere
 from conformance.backends.inductor import InductorBackend, InductorCompiled
 from conformance.backends.inductor.hooks import Moved, _attribute
@@ -101,16 +102,22 @@ class CudagraphsCompiled(InductorCompiled):
         if wants_grad:
             return facts
         with torch.no_grad():
-            facts["silently_overwritten"] = self._silently_overwritten()
-            for _ in range(3):
-                self(*inputs)
-            torch.cuda.synchronize()
+            with oracle.state_kept(self.module):
+                facts["silently_overwritten"] = self._silently_overwritten()
+            self._again(3, inputs)
             before = torch.cuda.memory_allocated()
-            for _ in range(MANY):
-                self(*inputs)
-            torch.cuda.synchronize()
+            self._again(MANY, inputs)
         facts["grew_by"] = torch.cuda.memory_allocated() - before
         return facts
+
+    def _again(self, times: int, inputs: tuple[Any, ...]) -> None:
+        """As often, but never further than the micrograph's own steps lead: a cache has an end."""
+        steps = self.case.micrograph.steps
+        for _ in range(times // steps):
+            with oracle.state_kept(self.module):
+                for _ in range(steps):
+                    self(*inputs)
+        torch.cuda.synchronize()
 
     def _silently_overwritten(self) -> list[str]:
         """Outputs of one call that the next has changed, and that can still be read: documented is an error."""
@@ -134,6 +141,75 @@ class CudagraphsCompiled(InductorCompiled):
         if manager is None:
             return 0
         return sum(len(roots) for roots in manager.roots.values())
+
+
+# ------------------------------------------------------------------------------------------- autotuning
+
+
+class MaxAutotuneBackend(InductorBackend):
+    """Matmuls from Triton templates, the fastest by measurement: each choice is recorded, and held to the same oracle."""
+
+    name = "inductor_max_autotune"
+    default_target = "cuda"
+
+    def targets(self) -> tuple[str, ...]:
+        return ("cuda",)
+
+    def unavailable(self, target: Target) -> dict[Stage, str]:
+        return {} if torch.cuda.is_available() else nowhere("needs a CUDA device: choices are timed")
+
+    def compile(self, case: Case) -> Compiled:
+        return MaxAutotuneCompiled(self, case)
+
+    @staticmethod
+    @contextmanager
+    def settings(case: Case) -> Iterator[None]:
+        with InductorBackend.settings(case), torch._inductor.config.patch(max_autotune=True, max_autotune_gemm_backends="TRITON"):
+            yield
+
+
+class MaxAutotuneCompiled(InductorCompiled):
+    def _open(self) -> None:
+        self.tuned: list[dict[str, Any]] = []
+        self._stack.enter_context(self._choices_heard())
+        super()._open()
+
+    @contextmanager
+    def _choices_heard(self) -> Iterator[None]:
+        owner, name = _attribute("torch._inductor.select_algorithm:add_feedback_saver")
+        selector = owner.get_algorithm_selector_cache()
+
+        def heard(timings: dict[Any, float], operation: str, *_: Any) -> None:
+            best = min(timings, key=lambda choice: timings[choice])
+            taken = f"{best.name}: {getattr(best, 'description', '')}"
+            self.tuned.append({"operation": operation, "of": len(timings), "taken": taken, "ms": round(timings[best], 5)})
+
+        getattr(owner, name)(heard)
+        try:
+            yield
+        finally:
+            selector.feedback_saver_fns.remove(heard)
+
+    def recapture(self) -> dict[str, Any]:
+        return {}  # the front end is inductor's
+
+    def _capture(self) -> Observation:
+        if not self.tuned:
+            return Observation.says(Verdict.UNSUPPORTED, "nothing in it has alternatives to tune")
+        return super()._capture()
+
+    def _fusion(self) -> Observation:
+        seen = super()._fusion()
+        del seen.facts["kernels"], seen.facts["library"]  # contracts speak of library calls; here a template is a kernel too
+        seen.facts["tuned"] = [f"{one['operation']}, {one['of']} choices" for one in self.tuned]
+        seen.texts["choices"] = "\n".join(f"{one['operation']}: {one['taken']}, {one['ms']} ms, of {one['of']}" for one in self.tuned)
+        return seen
+
+    def _cache(self) -> Observation:
+        before = len(self.tuned)
+        seen = super()._cache()
+        seen.facts["tuned_again"] = len(self.tuned) - before
+        return seen
 
 
 # ----------------------------------------------------------------------------------- compiled autograd
