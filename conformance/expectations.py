@@ -14,6 +14,7 @@ suite is an error.
 from __future__ import annotations
 
 import hashlib
+import re
 import tomllib
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
@@ -64,9 +65,13 @@ def _condition(text: str, versions: Mapping[str, str], source: str) -> bool:
     if package == "machine":
         return have == rest.lstrip("= ").strip()
     try:
-        return SpecifierSet(rest, prereleases=True).contains(Version(have.split("+")[0]))
-    except (InvalidSpecifier, InvalidVersion):
+        wanted = SpecifierSet(rest, prereleases=True)
+    except InvalidSpecifier:
         raise UsageError(f"{source}: not a version condition: {text.strip()!r}; write e.g. when = \"torch>=2.11,<2.14\"") from None
+    try:
+        return wanted.contains(Version(re.split(r"[+ ]", have)[0]))  # `2.14.1+cu130`, `1.3.0rc17 50ca49f8c5+`
+    except InvalidVersion:
+        return False  # of unknown version
 
 
 @dataclass

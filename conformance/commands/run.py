@@ -42,6 +42,7 @@ ROOT = Path(__file__).resolve().parent.parent.parent
 @click.option("--no-baseline", is_flag=True, help="do not hold observations against recorded runs")
 @click.option("--cell-timeout", type=float, default=300.0, metavar="SECONDS")
 @click.option("--trtllm-src", metavar="DIR", help="a TensorRT-LLM checkout for AutoDeploy (or TRTLLM_SRC)")
+@click.option("--allow-unavailable", is_flag=True, help="exit 0 even if nothing of a backend could be observed here")
 @click.option("--junit", type=click.Path(path_type=Path), help="write JUnit XML too")
 @click.option("--annotations", is_flag=True, help="print GitHub annotations for what is unexpected")
 def run(
@@ -59,6 +60,7 @@ def run(
     no_baseline: bool,
     cell_timeout: float,
     trtllm_src: str | None,
+    allow_unavailable: bool,
     junit: Path | None,
     annotations: bool,
 ) -> int:
@@ -87,7 +89,10 @@ def run(
     done = read(path)
     if known is not None and missing:
         known.take(done)
-    return _report(done, cells, started, junit, annotations)
+    code = _report(done, cells, started, junit, annotations)
+    if not allow_unavailable:
+        _something_seen(done, cells)
+    return code
 
 
 def _importable(plugins: tuple[str, ...]) -> None:
@@ -227,6 +232,14 @@ def _report(done: Any, cells: list[Cell], started: float, junit: Path | None, an
 def _near(path: Path) -> str:
     """As one would type it from here."""
     return os.path.relpath(path) if path.is_relative_to(Path.cwd()) else str(path)
+
+
+def _something_seen(done: Any, cells: list[Cell]) -> None:
+    """A backend of which nothing could be observed is no success: a green run would say that it was tested."""
+    for name in dict.fromkeys(cell.backend for cell in cells):
+        lines = [done.cells[str(cell)] for cell in cells if cell.backend == name]
+        if all(line["verdict"] == Verdict.UNAVAILABLE.value for line in lines):
+            raise UsageError(f"nothing of {name} could be observed: {lines[0]['reason']} (--allow-unavailable: exit 0 all the same)")
 
 
 COMMANDS = [run]

@@ -183,3 +183,25 @@ def test_without_autodeploy_every_stage_is_unavailable_for_the_same_reason(nothi
     assert list(reasons) == list(STAGES)
     assert set(reasons.values()) == {f"AutoDeploy is not installed: {loader.MEND}"}
     assert backend.versions() == {}
+
+
+def test_a_run_without_autodeploy_says_so_and_does_not_pass(nothing, tmp_path):
+    """In processes of their own: what a process has loaded stays."""
+    import json
+    import os
+    import subprocess
+    import sys
+
+    record = tmp_path / "run.jsonl"
+    base = [sys.executable, "-m", "conformance.cli", "run", "-b", "autodeploy", "-m", "norm.rmsnorm", "-n", "0", "--fresh"]
+    # one that is installed here would be found
+    if loader.installed() or loader.standalone():
+        pytest.skip("an AutoDeploy is installed in this environment")
+    env = {**os.environ, "CONFORMANCE_CACHE": str(tmp_path / "no-cache"), "COLUMNS": "200"}
+    done = subprocess.run([*base, "--record", str(record)], capture_output=True, text=True, env=env)
+    said = f"AutoDeploy is not installed: {loader.MEND}"
+    assert done.returncode == 2
+    assert done.stderr.strip().splitlines()[-1].startswith(f"conformance: nothing of autodeploy could be observed: {said}")
+    cells = [json.loads(line) for line in record.read_text().splitlines()[1:]]
+    assert {(cell["verdict"], cell["reason"]) for cell in cells} == {("unavailable", said)} and len(cells) == 7
+    assert subprocess.run([*base, "--allow-unavailable"], capture_output=True, env=env).returncode == 0

@@ -72,3 +72,13 @@ def test_a_mistake_in_an_entry_is_one_line(tmp_path: Path, change: tuple[str, st
 def test_a_bad_version_condition_is_one_line(tmp_path: Path) -> None:
     with pytest.raises(UsageError, match="not a version condition"):
         loaded(tmp_path, ENTRY.replace(">=2.11,<2.14", "=>2.11")).judge(CELL, Verdict.FAIL, LOST)
+
+
+@pytest.mark.parametrize(
+    ("version", "holds"),
+    [("1.3.0rc17 50ca49f8c5", True), ("1.3.0rc17 50ca49f8c5+", True), ("1.3.0rc17", True), ("1.2.0 ab", False), ("unknown version", False)],
+)
+def test_a_version_may_have_a_commit_behind_it(tmp_path: Path, version: str, holds: bool) -> None:
+    (tmp_path / "x.toml").write_text(ENTRY.replace("torch>=2.11,<2.14", "autodeploy>=1.3.0rc17,<1.4"))
+    found = expectations.load(tmp_path, {"autodeploy": version})
+    assert found.judge(CELL, Verdict.FAIL, LOST)[0] is (Verdict.XFAIL if holds else Verdict.FAIL)

@@ -14,7 +14,7 @@ from torch import fx
 from conformance import oracle
 from conformance.backends.autodeploy import graph, nogpu, plan
 from conformance.backends.autodeploy.capture import Captured, Unsupported, capture
-from conformance.backends.autodeploy.hazard import lost_reads
+from conformance.backends.autodeploy.hazard import lost_reads, overwritten
 from conformance.backends.autodeploy.passes import Passes, PassResult
 from conformance.backends.autodeploy.runtime import Chosen, compile_backend
 from conformance.backends.autodeploy.streams import multi_streamed
@@ -38,6 +38,7 @@ class AutoDeployCompiled(Compiled):
         self.refused = dict(refused or {})
         self.refusal = ""  # why the kernels of this option do not take this case
         self._chosen: Chosen | None = None
+        self._overwritten: list[int] = []  # inputs that a fused kernel writes into, though the program does not
         self._module = case.module()
         self._graphs: dict[Stage, fx.GraphModule] = {}
         self._variants: dict[str, fx.GraphModule] = {}  # option → its last graph
@@ -212,6 +213,9 @@ class AutoDeployCompiled(Compiled):
         """The other compile backends, and work on two streams: each must give the same."""
         if self.case.target.name != "cuda" or self._chosen is None:
             return {}
+        known = {node.name for node in self._graphs[Stage.CAPTURE].graph.nodes}
+        self._overwritten = overwritten(self._graphs[Stage.CODEGEN], known)
+        self._seen[Stage.RUNTIME].facts["overwrites"] = [f"input {index}" for index in self._overwritten]
         ways = {"torch-compile": partial(self._through, "torch-compile")}
         if self._chosen.recorded:
             ways["torch-simple"] = partial(self._through, "torch-simple")
@@ -233,7 +237,9 @@ class AutoDeployCompiled(Compiled):
                 made.append(self._made(name, gm))
                 if made[0].fallback:
                     raise RuntimeError(f"{name}: {made[0].fallback}")
-            return self._callable(made[0].program)(*inputs)
+            copies = oracle.clone_inputs(inputs)  # AutoDeploy feeds a graph from buffers of its own, which fused kernels overwrite
+            given = [copies[i] if i in self._overwritten else x for i, x in enumerate(inputs)]
+            return self._callable(made[0].program)(*given)
 
         self._program = call
         random = self.case.micrograph.contract.runtime.random

@@ -24,7 +24,7 @@ class _Writes(TorchDispatchMode):
             if argument.alias_info is not None and argument.alias_info.is_write:
                 value = args[index] if index < len(args) else kwargs.get(argument.name)
                 if isinstance(value, torch.Tensor):
-                    self.written.add(id(value.untyped_storage()._cdata))
+                    self.written.add(value.untyped_storage()._cdata)
         return func(*args, **kwargs)
 
 
@@ -57,7 +57,7 @@ def _watched(node: fx.Node) -> list[fx.Node]:
                 node.target(*args, **kwargs)
         except Exception:
             return []
-    return [n for n, t in stand_ins.items() if id(t.untyped_storage()._cdata) in writes.written]
+    return [n for n, t in stand_ins.items() if t.untyped_storage()._cdata in writes.written]
 
 
 def lost_reads(gm: fx.GraphModule, known: Collection[str] = ()) -> list[str]:
@@ -72,6 +72,13 @@ def lost_reads(gm: fx.GraphModule, known: Collection[str] = ()) -> list[str]:
                 if order[reader] > order[node] and not _writes_back(reader, written):
                     found.append(f"{written.name} is read by {reader.name} after {node.name} wrote into it")
     return found
+
+
+def overwritten(gm: fx.GraphModule, known: Collection[str] = ()) -> list[int]:
+    """Inputs of the graph that nodes write into which the program did not have."""
+    places = [node for node in gm.graph.nodes if node.op == "placeholder"]
+    written = {w for node in gm.graph.nodes if node.name not in known for w in written_by(node)}
+    return [index for index, place in enumerate(places) if place in written]
 
 
 def _writes_back(reader: fx.Node, written: fx.Node) -> bool:

@@ -54,20 +54,18 @@ def uncapturable(gm: fx.GraphModule) -> str:
 def unrecordable(case: Case, batch: int = 0) -> str:
     """Inputs and outputs that AutoDeploy's recordings do not take. They copy tensor inputs into buffers of their own, cut
     every output along the batch dim, and return buffers of their own: made for token ids in and logits out."""
-    specs = case.micrograph.inputs
-    tensors = tensor_count(case)
-    if not tensors:
-        return "no input is a tensor"
-    if any(isinstance(spec, Tensor) for spec in specs[tensors:]):
-        return "a number comes before a tensor among the inputs, and only what comes after all tensors is taken as fixed"
-    inputs = case.inputs(0)
-    module = case.module()
-    plain = oracle.run(module, inputs, module)
+    plain = eagerly(case)
     if plain.error is not None:
         return ""  # not for us to say: the graph is going to
-    written = oracle.mutated(plain, case.inputs(0))
-    if written:
-        return f"input {written[0]} is written, and a recording works on a copy of it"
+    specs, written = case.micrograph.inputs, oracle.mutated(plain, case.inputs(0))
+    batched = [i for i, spec in enumerate(specs) if isinstance(spec, Tensor) and i not in written]
+    if not batched:
+        return "no input is a tensor that is only read"
+    if written and any(isinstance(spec, Tensor) and spec.shares is not None for spec in specs):
+        return f"input {written[0]} is written and shares memory with another"
+    for index in batched:
+        if plain.inputs[f"input {index}"].dim() <= batch:
+            return f"input {index} has no dim {batch} to cut to the batch's size"
     for index, (output, shares) in enumerate(zip(plain.outputs, plain.shares, strict=True)):
         if not isinstance(output, torch.Tensor):
             return f"output {index} is no tensor ({type(output).__name__})"
@@ -80,14 +78,9 @@ def unrecordable(case: Case, batch: int = 0) -> str:
     return ""
 
 
-def tensor_count(case: Case) -> int:
-    """How many of the inputs, from the first on, are tensors."""
-    count = 0
-    for spec in case.micrograph.inputs:
-        if not isinstance(spec, Tensor):
-            break
-        count += 1
-    return count
+def eagerly(case: Case) -> oracle.Outcome:
+    module = case.module()
+    return oracle.run(module, case.inputs(0), module)
 
 
 # ------------------------------------------------------------------------------------------------- compiling
@@ -112,44 +105,69 @@ def compile_backend(loaded: Loaded, gm: fx.GraphModule, case: Case, name: str = 
 
 
 def made(loaded: Loaded, gm: fx.GraphModule, case: Case, name: str, module: nn.Module | None) -> Chosen:
+    recording = Recording(gm, case) if name in RECORDING else None
     with loaded.active(), nogpu.answers(), torch.no_grad(), listening(), oracle.state_kept(module):
         registry = loaded.module("compile.compiler").CompileBackendRegistry
-        program = registry.get(name)(gm, **settings(name, case)).compile()
-    if name not in RECORDING:
+        program = registry.get(name)(gm, **(recording.settings() if recording else {})).compile()
+    if recording is None:
         return Chosen(name, program, cache_observation(name, program))
     plain: list[int] = []
     gm.register_forward_pre_hook(lambda *_: plain.append(1))
+    return Chosen(name, lambda *inputs: recording.call(program, inputs), cache_observation(name, program), plain=plain)
 
-    def replayed(*inputs: Any) -> Any:
+
+class Recording:
+    """How AutoDeploy wants to be called where it replays: by keyword; tensors that are read are copied into its buffers, all
+    else must be the very same object at each call. An input that is written is such a resource, as its KV caches are: here it
+    lives at one address, its values go in before a call and out after it."""
+
+    def __init__(self, gm: fx.GraphModule, case: Case) -> None:
+        self.case = case
+        self.names = [node.target for node in gm.graph.nodes if node.op == "placeholder"]
+        inputs = case.inputs(0)
+        if len(self.names) != len(inputs):
+            raise NotImplementedError(f"the graph takes {len(self.names)} inputs for {len(inputs)} given")
+        self.written = oracle.mutated(eagerly(case), inputs)
+        own = oracle.clone_inputs(inputs)
+        self.resources = {self.names[i]: own[i] for i in self.written}
+
+    def settings(self) -> dict[str, Any]:
+        """CUDA graphs are captured per batch size: the first dim of the first tensor that is read, where it has a name."""
+        specs = self.case.micrograph.inputs
+        batched = [i for i, spec in enumerate(specs) if isinstance(spec, Tensor) and i not in self.written]
+        dim = batch_dim(self.case, specs[batched[0]])
+        size = {**self.case.micrograph.dims, **self.case.sizes}.get(dim, 1) if dim else 1
+
+        def arguments(batch: int) -> tuple[tuple[Any, ...], dict[str, Any]]:
+            inputs = self.case.inputs(**({dim: batch} if dim else {}))
+            return (), {**dict(zip(self.names, inputs, strict=True)), **self.resources}
+
+        return {
+            "get_args_kwargs_for_compile": arguments,
+            "cuda_graph_batch_sizes": [size],
+            "num_batched_inputs": len(batched),
+            "resource_input_names": {self.names[i] for i in range(len(specs)) if i not in batched},
+            "piecewise_enabled": False,
+        }
+
+    def call(self, program: Callable[..., Any], inputs: tuple[Any, ...]) -> Any:
+        given = dict(zip(self.names, inputs, strict=True))
+        fits = all(given[name].shape == own.shape for name, own in self.resources.items())
         with torch.inference_mode():  # as AutoDeploy calls it: the buffers were made in this mode
-            return program(*inputs)
-
-    return Chosen(name, replayed, cache_observation(name, program), plain=plain)
-
-
-def settings(name: str, case: Case) -> dict[str, Any]:
-    """CUDA graphs are captured per batch size: the first dim of the first input, where it has a name."""
-    if name not in RECORDING:
-        return {}
-    dim = batch_dim(case)
-    size = {**case.micrograph.dims, **case.sizes}.get(dim, 1) if dim else 1
-
-    def arguments(batch: int) -> tuple[tuple[Any, ...], dict[str, Any]]:
-        return case.inputs(**({dim: batch} if dim else {})), {}
-
-    return {
-        "get_args_kwargs_for_compile": arguments,
-        "cuda_graph_batch_sizes": [size],
-        "num_batched_inputs": tensor_count(case),
-        "piecewise_enabled": False,
-    }
+            if not fits:
+                return program(**given)
+            for name, own in self.resources.items():
+                own.copy_(given[name])
+            result = program(**{**given, **self.resources})
+            for name, own in self.resources.items():
+                given[name].copy_(own)
+            return result
 
 
-def batch_dim(case: Case) -> str:
-    """The first dim of the first input, if the graph serves it at any size: AutoDeploy asks for a smaller batch as a probe."""
+def batch_dim(case: Case, spec: Any) -> str:
+    """The first dim of an input, if the graph serves it at any size: AutoDeploy asks for a smaller batch as a probe."""
     contract = case.micrograph.contract.capture
-    first = case.micrograph.inputs[0] if case.micrograph.inputs else None
-    names = first.names() if isinstance(first, Tensor) else ()
+    names = spec.names()
     return names[0] if names and names[0] in {*contract.recompiles, *contract.dynamic} else ""
 
 

@@ -1,0 +1,195 @@
+"""The compile backends of a GPU, with CUDA graphs pretended (`recording.py`): AutoDeploy's own capturing and replaying run."""
+
+from __future__ import annotations
+
+import pytest
+import torch
+from recording import OnCPU, Recorded, pretended
+
+from conformance import workbench
+from conformance.backends.autodeploy.runtime import unrecordable
+from conformance.expectations import Expectations
+from conformance.micrograph import Capture, Contract, Micrograph, Scalar, Tensor
+from conformance.target import Target
+from conformance.verdict import Verdict
+from conformance.workbench import Workbench
+
+CUDA = Target.parse("cuda")
+
+
+@pytest.fixture
+def examined(harness, monkeypatch):
+    from conformance.backends.autodeploy import AutoDeployBackend
+
+    backend = AutoDeployBackend()
+    monkeypatch.setattr(backend, "unavailable", lambda target: {})
+    monkeypatch.setattr(workbench, "Case", OnCPU)
+
+    def examine(micrograph):
+        Recorded.replays = 0
+        with pretended(harness.loaded):
+            results = Workbench(Expectations([], {})).examine(micrograph, backend, CUDA)
+        return {stage.value: result for stage, result in results.items()}
+
+    return examine
+
+
+class TwoProducts(Micrograph):
+    """Two matmuls of one input: AutoDeploy can put the larger on a stream of its own."""
+
+    dims = {"b": 6}
+    inputs = (Tensor("b 16"), Scalar(2.0))
+    contract = Contract(capture=Capture(recompiles={"b": 1}))
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.one, self.two = torch.nn.Linear(16, 8), torch.nn.Linear(16, 24)
+
+    def forward(self, x, factor):
+        return torch.cat((self.one(x), self.two(x)), dim=-1) * factor
+
+
+def test_a_recording_is_replayed_with_other_values_and_all_ways_agree(examined):
+    results = examined(TwoProducts)
+    assert {result.verdict for result in results.values()} == {Verdict.PASS}, results["runtime"].reason
+    facts = results["runtime"].observation.facts
+    assert facts["compile_backend"] == "torch-cudagraph"
+    assert facts["multi_stream"]["multi_stream_gemm"] == 1
+    assert Recorded.replays >= 20 + 4
+    assert results["cache"].observation.facts == {"captured": 1, "shapes": [[6, 16]]}
+
+
+class Stale(TwoProducts):
+    """Two matmuls again, from an input of three."""
+
+    dims = {"b": 5}
+
+
+def test_a_recording_that_reads_old_memory_is_seen(examined, harness, monkeypatch):
+    """What no copy into its buffers reaches: the values of the capture."""
+    module = harness.loaded.module("compile.backends.torch_cudagraph")
+    forward = module.CapturedGraph.forward
+    calls = []
+
+    def forgetful(self, *args, **kwargs):
+        calls.append(1)
+        if len(calls) < 5:
+            return forward(self, *args, **kwargs)
+        self.cudagraphs[next(iter(self.cudagraphs))].replay()
+        return self._out_spec.unflatten(self._out_buffer_flat)
+
+    monkeypatch.setattr(module.CapturedGraph, "forward", forgetful)
+    results = examined(Stale)
+    assert results["runtime"].verdict is Verdict.FAIL
+    assert {finding.kind.value for finding in results["runtime"].findings} == {"replay_mismatch"}
+
+
+class Total(Micrograph):
+    """A number's worth of output."""
+
+    dims = {"b": 3}
+    inputs = (Tensor("b 4"),)
+    contract = Contract(capture=Capture(recompiles={"b": 1}))
+
+    def forward(self, x):
+        return x.sum()
+
+
+class Writes(Total):
+    """Writes into its input."""
+
+    def forward(self, x):
+        return x.mul_(2) + 1
+
+
+class Views(Total):
+    """Returns a view of its input."""
+
+    def forward(self, x):
+        return x.view(-1)
+
+
+class Named(Total):
+    """Returns a number beside a tensor."""
+
+    def forward(self, x):
+        return x + 1, 3
+
+
+class NumberFirst(Total):
+    """A number comes before the tensor."""
+
+    inputs = (Scalar(2.0), Tensor("b 4"))
+
+    def forward(self, factor, x):
+        return x * factor
+
+
+def test_a_number_may_come_first(examined):
+    results = examined(NumberFirst)
+    assert results["runtime"].verdict is Verdict.PASS, results["runtime"].reason
+    assert Recorded.replays >= 20
+
+
+class Spread(Total):
+    """One value, expanded."""
+
+    def forward(self, x):
+        return x.sum().expand(5, 5)
+
+
+@pytest.mark.parametrize(
+    ("micrograph", "said"),
+    [
+        (Total, "output 0 has no dim 0"),
+        (Writes, "no input is a tensor that is only read"),
+        (Views, "output 0 shares memory with input 0"),
+        (Named, "output 1 is no tensor (int)"),
+        (Spread, "output 0 has many elements in one place"),
+    ],
+)
+def test_what_a_recording_cannot_hold_is_named(micrograph, said):
+    assert said in unrecordable(OnCPU(micrograph, CUDA))
+
+
+def test_what_a_recording_cannot_hold_runs_without_and_is_a_fallback(examined):
+    results = examined(Writes)
+    assert results["runtime"].verdict is Verdict.FALLBACK
+    assert results["runtime"].reason.startswith("no CUDA graph: no input is a tensor that is only read")
+    assert results["codegen"].verdict is Verdict.PASS
+    assert Recorded.replays == 0
+
+
+def test_an_input_that_is_written_is_a_resource_at_one_address(examined, harness):
+    results = examined(harness.micrographs["kv_cache.index_copy"])
+    assert results["runtime"].verdict is Verdict.PASS, results["runtime"].reason
+    assert Recorded.replays >= 20
+
+
+def test_an_input_that_a_fused_kernel_overwrites_is_told(examined, harness):
+    results = examined(harness.micrographs["norm.decoder_block"])
+    assert results["runtime"].verdict is Verdict.PASS, results["fusion"].reason
+    assert results["runtime"].observation.facts["overwrites"] == ["input 0"]
+
+
+def test_a_capture_that_fails_is_a_fallback_with_the_reason(examined, harness, monkeypatch):
+    def fails(self, *_):
+        raise RuntimeError("operation not permitted when stream is capturing")
+
+    monkeypatch.setattr(harness.loaded.module("compile.backends.torch_cudagraph").CapturedGraph, "capture_graph", fails)
+    results = examined(TwoProducts)
+    assert results["runtime"].verdict is Verdict.FALLBACK
+    assert "does not capture it: RuntimeError: operation not permitted" in results["runtime"].reason
+
+
+def test_kernels_that_do_not_take_the_case_make_way_for_others(examined, harness, monkeypatch):
+    from conformance.autodeploy import reference
+
+    def half_only(*_, **__):
+        raise TypeError("unsupported dtype")
+
+    for name in [name for name in reference.KERNELS if "flashinfer" in name]:
+        monkeypatch.setitem(reference.KERNELS, name, half_only)
+    results = examined(harness.micrographs["norm.rmsnorm"])
+    assert results["runtime"].verdict is Verdict.FALLBACK
+    assert results["runtime"].reason == "ran with triton kernels; flashinfer kernels: TypeError: unsupported dtype"
