@@ -26,7 +26,7 @@ FACTS: dict[Stage, dict[str, Kind]] = {
     Stage.CAPTURE: {"graphs": Kind.GRAPH_BREAK, "ops": Kind.GRAPH_BREAK, "guards": Kind.MISSED_RECOMPILE},
     Stage.DECOMPOSITION: {"ops": Kind.UNDECOMPOSED, "written_inputs": Kind.LOST_MUTATION},
     Stage.POSTGRAD: {"matches": Kind.MATCH_LOSS, "rewrites": Kind.MATCH_LOSS, "ops": Kind.MATCH_LOSS},
-    Stage.FUSION: {"kernels": Kind.UNFUSED, "functions": Kind.UNFUSED, "library": Kind.UNFUSED, "ir_nodes": Kind.UNFUSED},
+    Stage.FUSION: dict.fromkeys(("kernels", "functions", "library", "ir_nodes", "engines", "ops_in_torch"), Kind.UNFUSED),
     Stage.CODEGEN: {"programs": Kind.BAD_CODE, "vector_kernels": Kind.BAD_CODE},
     Stage.RUNTIME: {"outputs": Kind.WRONG_METADATA, "shares": Kind.LOST_ALIAS, "mutates": Kind.LOST_MUTATION},
     Stage.CACHE: {"first": Kind.CACHE_MISS, "again": Kind.CACHE_MISS, "fresh_process": Kind.CACHE_MISS},

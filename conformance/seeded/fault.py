@@ -34,22 +34,20 @@ class Fault:
     culprit: str = ""  # what triage must name inside the stage, where it can
 
     def __enter__(self) -> Fault:
-        self._open().__enter__()
+        opened = self.inject()
+        opened.__enter__()
+        _entered.setdefault(self.name, []).append(opened)
         return self
 
     def __exit__(self, *exception: Any) -> None:
-        _entered.pop().__exit__(*exception)
-
-    def _open(self) -> AbstractContextManager[None]:
-        _entered.append(self.inject())
-        return _entered[-1]
+        _entered[self.name].pop().__exit__(*exception)
 
     @property
     def stages(self) -> tuple[Stage, ...]:
         return (self.stage, *self.also)
 
 
-_entered: list[AbstractContextManager[None]] = []
+_entered: dict[str, list[AbstractContextManager[None]]] = {}
 
 
 def fault(

@@ -193,7 +193,7 @@ def trt_constant_folded_wrongly() -> Iterator[None]:
             if node.op == "call_function" and len(node.args) > 1 and isinstance(node.args[1], float):
                 node.args = (node.args[0], node.args[1] * 1.5, *node.args[2:])
         for name, value in [*gm.named_buffers(), *gm.named_parameters()]:
-            if "frozen" in name:
+            if "frozen" in name and value.is_floating_point():
                 with torch.no_grad():
                     value.mul_(1.5)
 
@@ -201,7 +201,7 @@ def trt_constant_folded_wrongly() -> Iterator[None]:
         yield
 
 
-@fault("postgrad", "crash", "dtypes.complex", also="codegen fusion")
+@fault("postgrad", "match_loss unfused crash", "dtypes.complex", also="fusion codegen")
 def trt_complex_pass_off() -> Iterator[None]:
     """The pass that writes complex numbers as pairs of real ones is disabled."""
     with _without_pass("complex_lowering_pass"):
@@ -290,7 +290,7 @@ def trt_converter_raises() -> Iterator[None]:
         yield
 
 
-@fault("codegen", "lost_mutation", "kv_cache.slice_scatter kv_cache.slice_assign kv_cache.paired", also="postgrad")
+@fault("codegen", "lost_mutation crash", "kv_cache.slice_scatter kv_cache.slice_assign kv_cache.paired", also="postgrad")
 def trt_alias_not_declared() -> Iterator[None]:
     """The layer that updates a cache in place does not say that its output is the cache."""
 
@@ -344,7 +344,7 @@ def trt_engine_key_never_the_same() -> Iterator[None]:
         yield
 
 
-@fault("cache", "stale_cache", "pointwise.transcendental norm.rmsnorm")
+@fault("cache", "stale_cache crash", "pointwise.transcendental norm.rmsnorm")
 def trt_engine_key_always_the_same() -> Iterator[None]:
     """Every engine has the same key."""
     _loaded()

@@ -64,6 +64,8 @@ def _tell(found: Any, console: Console) -> None:
     if found.repro is not None:
         table.add_row("repro", f"{found.repro} ({found.verified})")
         table.add_row("issue", str(found.issue))
+    elif found.unwritten:
+        table.add_row("repro", f"no: {found.unwritten}")
     table.add_row("seconds", ", ".join(f"{name} {seconds:.0f}" for name, seconds in found.seconds.items()))
     console.print(table)
     if found.reduced is not None:

@@ -159,16 +159,22 @@ class _Against(TorchDispatchMode):
                     return
 
 
+def wrong_decompositions(module: Any, inputs: tuple[Any, ...], table: dict[Any, Any]) -> Culprit | None:
+    """The first op of the program whose decomposition does not compute what the op computes."""
+    wants_grad = any(isinstance(x, torch.Tensor) and x.requires_grad for x in inputs)
+    with torch.set_grad_enabled(wants_grad), _Against(dict(table)) as mode:
+        oracle.run(module, inputs, module)
+    if not mode.wrong:
+        return None
+    op, why = next(iter(mode.wrong.items()))
+    return Culprit("decomposition", str(op), why, [str(op)])
+
+
 def of_decomposition(module: Any, inputs: tuple[Any, ...], watch: Any) -> Culprit | None:
     from torch._inductor.decomposition import select_decomp_table
 
-    wants_grad = any(isinstance(x, torch.Tensor) and x.requires_grad for x in inputs)
-    with torch.set_grad_enabled(wants_grad), _Against(dict(select_decomp_table())) as mode:
-        outcome = oracle.run(module, inputs, module)
-        del outcome
-    if mode.wrong:
-        op, why = next(iter(mode.wrong.items()))
-        return Culprit("decomposition", str(op), why, [str(op)])
+    if wrong := wrong_decompositions(module, inputs, select_decomp_table()):
+        return wrong
     left = sorted({name for gm in watch.aot for name in _decomposable(gm)})
     if left:
         return Culprit("decomposition", left[0], "it is missing: the op was left whole", left)

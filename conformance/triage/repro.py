@@ -14,7 +14,6 @@ from typing import Any
 import torch
 from torch import fx
 
-from conformance import graphs
 from conformance.errors import UsageError
 
 HEAD = '''"""{title}
@@ -85,7 +84,33 @@ if __name__ == "__main__":
     sys.exit(main())
 """
 CHECK_OF_KIND = {"lost_mutation": "mutation", "crash": "crash"}
-COMPILERS = {"inductor": "torch.compile"}
+# How a compiler is called. Torch-TensorRT's engines run on a GPU only; what it lowers to runs anywhere.
+COMPILERS = {("inductor", ""): "torch.compile", ("torch_tensorrt", "decomposition"): "lowered", ("torch_tensorrt", "postgrad"): "lowered"}
+PREPARED = {
+    "lowered": """
+if not torch.cuda.is_available():  # torch_tensorrt asks for a device when it is imported
+    torch.cuda.get_device_capability = lambda *_: (9, 0)
+    torch.cuda.current_device = lambda: 0
+
+from torch_tensorrt.dynamo import CompilationSettings
+from torch_tensorrt.dynamo.lowering import get_decompositions, post_lowering
+
+
+def lowered(module):
+    \"\"\"The graph that Torch-TensorRT partitions and converts: exported, decomposed, lowered.\"\"\"
+    program = torch.export.export(module, inputs()).run_decompositions(get_decompositions())
+    return post_lowering(program.module(), CompilationSettings())
+
+"""
+}
+
+
+def _compiler(backend: str, stage: str) -> str:
+    return COMPILERS.get((backend, stage)) or COMPILERS.get((backend, ""), "")
+
+
+def possible(backend: str, stage: str, kind: str) -> bool:
+    return bool(_compiler(backend, stage))
 
 
 @dataclass
@@ -103,18 +128,14 @@ class Report:
 
 
 def write(path: Path, gm: fx.GraphModule, inputs: tuple[Any, ...], report: Report) -> None:
-    check = (
-        CHECKS[CHECK_OF_KIND.get(report.kind, "value")]
-        .replace("{compile}", COMPILERS[report.backend])
-        .replace("{{", "{")
-        .replace("}}", "}")
-    )
+    compiler = _compiler(report.backend, report.stage)
+    check = CHECKS[CHECK_OF_KIND.get(report.kind, "value")].replace("{compile}", compiler).replace("{{", "{").replace("}}", "}")
     body, imports = _module_text(gm)
     head = HEAD.format(
         title=report.title,
         summary=f"{report.detail}\nStage: {report.stage}. Culprit: {report.culprit}.",
         versions=", ".join(f"{name} {version}" for name, version in report.versions.items()),
-        imports=imports,
+        imports=imports + PREPARED.get(compiler, ""),
         body=body,
         inputs=_inputs_text(inputs),
     )
@@ -224,17 +245,3 @@ def verify(repro: Path, timeout: float = 300.0) -> tuple[int, str]:
         raise UsageError(f"{repro} did not end within {timeout:.0f} s in a fresh process") from None
     lines = (done.stdout or done.stderr).strip().splitlines()
     return done.returncode, lines[-1] if lines else ""
-
-
-def graph_texts(watch: Any, stage: str) -> tuple[str, str]:
-    """The graph that entered the stage at fault, and the one that left it."""
-    captured = "\n".join(graphs.text(g) for g in watch.captured)
-    aot = "\n".join(graphs.text(g) for g in watch.aot)
-    after = "\n".join(graphs.text(g.postgrad) for g in watch.graphs)
-    source = "\n".join(getattr(g.program, "source_code", "") or "" for g in watch.graphs)
-    table = {
-        "capture": ("", captured),
-        "decomposition": (captured, aot),
-        "postgrad": (aot, after),
-    }
-    return table.get(stage, (after, source))
