@@ -13,6 +13,8 @@ from typing import Any
 os.environ.setdefault("TORCHINDUCTOR_COMPILE_THREADS", "1")
 
 from conformance import backends
+from conformance.fuzz import programs
+from conformance.fuzz.example import generated
 from conformance.fuzz.runner import Rejected, Served, Tally
 from conformance.fuzz.search import PROFILES, Profile, search
 from conformance.fuzz.session import own_cache
@@ -20,6 +22,8 @@ from conformance.fuzz.strategies import Form
 from conformance.micrograph import load
 from conformance.target import CPU
 
+# Checked graphs a minute of NNSmith (git HEAD, torch.compile backend), on two cores of a machine like this one.
+NNSMITH = 16.0
 MICROGRAPHS = ("pointwise.chain", "norm.rmsnorm", "reduction.softmax")
 
 
@@ -58,6 +62,7 @@ def measure(names: tuple[str, ...] = MICROGRAPHS, examples: int = 200, naive: in
             seconds["naive"] += time.perf_counter() - started
             plain.close()
             assert alarm is None, alarm
+        graphs = _graphs(backend, profile)
     rates = {
         "fuzz": 60 * fast.examples / seconds["fuzz"],
         "naive": 60 * slow.examples / seconds["naive"],
@@ -65,9 +70,28 @@ def measure(names: tuple[str, ...] = MICROGRAPHS, examples: int = 200, naive: in
     return {
         "examples_per_minute": {k: round(v, 1) for k, v in rates.items()},
         "times": round(rates["fuzz"] / rates["naive"], 1),
+        "times_nnsmith": round(rates["fuzz"] / NNSMITH, 1),
+        **graphs,
         "examples": {"fuzz": fast.examples, "naive": slow.examples},
         "compiles": {"fuzz": fast.compiles, "naive": slow.compiles},
         "seconds": {k: round(v, 1) for k, v in seconds.items()},
+    }
+
+
+def _graphs(backend: Any, profile: Profile, count: int = 6) -> dict[str, Any]:
+    """Graphs made up on the spot, as NNSmith's are: each costs its compiles."""
+    tally, started = Tally(), time.perf_counter()
+    for number in range(count):
+        source = programs.source(number)
+        runner = Served(backend, CPU, generated(source), tally, source)
+        alarm = search(runner, programs.budget(profile), number)
+        runner.close()
+        assert alarm is None, alarm
+    minutes = (time.perf_counter() - started) / 60
+    return {
+        "graphs_per_minute": round(count / minutes, 1),
+        "graph_examples_per_minute": round(tally.examples / minutes, 1),
+        "graph_compiles": tally.compiles,
     }
 
 

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import json
 import os
+import subprocess
+import sys
 import time
 from pathlib import Path
 from typing import Any
@@ -25,9 +27,14 @@ from conformance.errors import UsageError, unknown
 @click.option("--profile", type=click.Choice(["ci", "nightly", "deep"]), default="nightly", show_default=True)
 @click.option("--database", metavar="FOLDER|URL", help="failing examples: a folder, or redis://HOST:PORT")
 @click.option("--graphs/--no-graphs", default=None, help="also fuzz generated graphs (default: when no -m is given)")
+@click.option("--guards/--no-guards", default=True, help="also play sequences of calls against the model of guards")
+@click.option("--patience", type=click.FloatRange(min=0, min_open=True), metavar="S", help="seconds until a call counts as hung")
 @click.option("--plugin", multiple=True, metavar="MODULE", help="load this module first, here and where findings are confirmed")
 @click.option("--json", "as_json", is_flag=True, help="print a summary as JSON at the end")
+@click.option("--alone", is_flag=True, hidden=True, help="in this very process, with nobody to go on after it")
+@click.pass_context
 def fuzz(
+    context: click.Context,
     backend: str,
     target: str | None,
     globs: tuple[str, ...],
@@ -36,16 +43,22 @@ def fuzz(
     profile: str,
     database: str | None,
     graphs: bool | None,
+    guards: bool,
+    patience: float | None,
     plugin: tuple[str, ...],
     as_json: bool,
+    alone: bool,
 ) -> int:
     """Look for the shape, stride, dtype or sequence of calls where a compiler is wrong."""
+    if not alone:
+        return supervised(written_out(context))
     os.environ.setdefault("TORCHINDUCTOR_COMPILE_THREADS", "1")  # one small kernel at a time: a pool of processes costs more
     from conformance import backends, faults, micrograph
     from conformance.commands.run import _importable
     from conformance.fuzz.database import open_database
     from conformance.fuzz.search import PROFILES
     from conformance.fuzz.session import Session, chosen
+    from conformance.fuzz.watchdog import PATIENCE
     from conformance.target import Target
 
     _importable(plugin)
@@ -72,9 +85,51 @@ def fuzz(
         open_database(database),
         minutes or PROFILES[profile].minutes,
         graphs=not globs if graphs is None else graphs,
+        guards=guards,
+        patience=patience or PATIENCE,
     )
     _watched(session)
     return _ended(session, as_json)
+
+
+def written_out(context: click.Context) -> list[str]:
+    """The command as it was given."""
+    words = []
+    for option in context.command.params:
+        value = context.params.get(option.name or "")
+        given = context.get_parameter_source(option.name or "") is not click.core.ParameterSource.DEFAULT
+        if not given or not isinstance(option, click.Option):
+            continue
+        if option.is_flag:
+            words.append(option.opts[0] if value else option.secondary_opts[0])
+        else:
+            words += [word for one in (value if option.multiple else [value]) for word in (option.opts[-1], str(one))]
+    return words
+
+
+def supervised(words: list[str], most: int = 20) -> int:
+    """The session in a process of its own: where it dies, or hangs so that only its end helps, another goes on."""
+    from conformance.fuzz.home import home
+    from conformance.fuzz.watchdog import SUPERVISED
+
+    env = {**os.environ, SUPERVISED: os.urandom(8).hex()}
+    for _ in range(most):
+        child = subprocess.Popen([sys.executable, "-m", "conformance.cli", "fuzz", *words, "--alone"], env=env)
+        while True:
+            try:
+                code = child.wait()
+                break
+            except KeyboardInterrupt:  # it was told as well, and is about to end
+                continue
+        if not any(home().glob(f"*-{child.pid}.current")):
+            return code if code >= 0 else _complained(f"the session's process died with signal {-code} before its first example")
+        how = f"with signal {-code}" if code < 0 else "without an end to its example"
+        Console(stderr=True).print(f"the session's process ended {how}; another goes on", style="yellow", highlight=False)
+    return _complained(f"the session's process died {most} times")
+
+
+def _complained(text: str) -> int:
+    raise UsageError(text)
 
 
 def _quiet() -> None:
@@ -85,6 +140,8 @@ def _quiet() -> None:
     warnings.filterwarnings("ignore")
     for name in ("torch._dynamo", "torch._inductor", "torch.utils.cpp_extension"):
         logging.getLogger(name).setLevel(logging.ERROR)
+    for name in ("torch._guards", "torch.fx.experimental.symbolic_shapes"):  # they say as errors what a refused mark is told anyway
+        logging.getLogger(name).setLevel(logging.CRITICAL)
 
 
 def _watched(session: Any) -> None:

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 from hypothesis.database import DirectoryBasedExampleDatabase, ExampleDatabase
 
-from conformance.errors import UsageError
+from conformance.errors import UsageError, first_line
 from conformance.fuzz.home import home
 
 
@@ -37,3 +39,48 @@ def _redis(url: str) -> ExampleDatabase:
     except Exception as error:
         raise UsageError(f"--database {url} does not answer: {error}") from None
     return RedisExampleDatabase(server)
+
+
+class Keyed(ExampleDatabase):
+    """A database shared by many searches: each finds its own examples under its own name. One that is damaged, or does not answer
+    any more, is complained of, and the search goes on without it."""
+
+    def __init__(self, database: ExampleDatabase, name: str, complain: Callable[[str], None] = lambda text: None) -> None:
+        super().__init__()
+        self.database, self.prefix, self.complain = database, name.encode() + b"/", complain
+
+    def _key(self, key: bytes) -> bytes:
+        # Not hypothesis' own key, a digest of the test function: the same search on another machine must find it.
+        return self.prefix + key[-8:] if b".secondary" in key or b".pareto" in key else self.prefix
+
+    @contextmanager
+    def _complaining(self) -> Iterator[None]:
+        try:
+            yield
+        except Exception as error:
+            self.complain(f"the example database cannot be used, and is left out: {first_line(error)}")
+
+    def save(self, key: bytes, value: bytes) -> None:
+        with self._complaining():
+            self.database.save(self._key(key), value)
+
+    def fetch(self, key: bytes) -> Iterator[bytes]:
+        with self._complaining():
+            for value in self.database.fetch(self._key(key)):
+                if readable(value):
+                    yield value
+                else:
+                    self.complain("the example database holds entries that are no examples, which are left out")
+
+    def delete(self, key: bytes, value: bytes) -> None:
+        with self._complaining():
+            self.database.delete(self._key(key), value)
+
+
+def readable(value: bytes) -> bool:
+    """Can hypothesis read it? It would pass over what it cannot without a word."""
+    try:
+        from hypothesis.database import choices_from_bytes
+    except ImportError:
+        return True
+    return choices_from_bytes(value) is not None

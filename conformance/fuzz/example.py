@@ -44,13 +44,16 @@ class Call:
     dtype: str = ""  # of all inputs that allow it, and of the module; "": as declared
     seed: int = 0
     mode: str = ""  # what surrounds the call: grad, autocast, inference
+    stance: str = ""  # of torch.compiler.set_stance, for this call; "restart": Dynamo forgets, as in a new process, and caches do not
+    scalars: tuple[tuple[int, float], ...] = ()  # inputs that are numbers, where they are not as declared
 
     def inputs(self, micrograph: type[Micrograph], dims: Mapping[str, int] | None = None, device: str = "cpu") -> tuple[Any, ...]:
         sizes = {**micrograph.dims, **self.dims, **(dims or {})}
         made: list[Any] = []
+        numbers = dict(self.scalars)
         for index, (spec, given) in enumerate(zip(micrograph.inputs, self.given, strict=True)):
             if isinstance(spec, Scalar):
-                made.append(sizes[spec.value] if isinstance(spec.value, str) else spec.value)
+                made.append(sizes[spec.value] if isinstance(spec.value, str) else numbers.get(index, spec.value))
             elif given.same and given.shares is not None:
                 made.append(made[given.shares])
             else:
@@ -112,7 +115,9 @@ class Example:
     dynamic: tuple[str, ...] = ()
     source: str = ""  # of a generated micrograph
     mutates: tuple[int, ...] | None = None
-    about: str = "answers"  # or "guards": what is wrong is when it captured again
+    about: str = "answers"  # or "guards": what is wrong is when it captured again; "guards, compiled": and compiled
+    unbacked: tuple[str, ...] = ()  # dims whose size the compiler may not even look at
+    limit: int = 8  # captures before Dynamo gives up, in a sequence about guards
 
     def to_json(self) -> dict[str, Any]:
         return {"schema": SCHEMA, **asdict(self)}
@@ -122,12 +127,18 @@ class Example:
         if not isinstance(data, dict) or data.get("schema") != SCHEMA:
             raise UsageError(f"{where} is not an example: expected schema {SCHEMA!r}")
         try:
-            calls = tuple(
-                Call(dict(c["dims"]), tuple(Given(**g) for g in c["given"]), str(c["dtype"]), int(c["seed"]), str(c.get("mode", "")))
-                for c in data["calls"]
-            )
+            calls = tuple(_call(c) for c in data["calls"])
             mutates = None if data["mutates"] is None else tuple(data["mutates"])
-            example = cls(data["micrograph"], calls, tuple(data["dynamic"]), data["source"], mutates, data.get("about", "answers"))
+            example = cls(
+                data["micrograph"],
+                calls,
+                tuple(data["dynamic"]),
+                data["source"],
+                mutates,
+                data.get("about", "answers"),
+                tuple(data.get("unbacked", ())),
+                int(data.get("limit", 8)),
+            )
         except (KeyError, TypeError, ValueError) as error:
             raise UsageError(f"{where} is damaged: {type(error).__name__}: {error}") from None
         for layout in {g.layout for c in calls for g in c.given}:
@@ -151,6 +162,18 @@ class Example:
     def as_micrograph(self, base: type[Micrograph] | None = None, module: str = "conformance_micrographs.fuzz") -> type[Micrograph]:
         """A micrograph like any other, whose inputs are those of the calls: every backend and every stage can have it."""
         return as_micrograph(self, base or self.base(), module)
+
+
+def _call(data: Mapping[str, Any]) -> Call:
+    return Call(
+        dict(data["dims"]),
+        tuple(Given(**given) for given in data["given"]),
+        str(data["dtype"]),
+        int(data["seed"]),
+        str(data.get("mode", "")),
+        str(data.get("stance", "")),
+        tuple((int(index), value) for index, value in data.get("scalars", ())),
+    )
 
 
 def as_micrograph(example: Example, base: type[Micrograph], module: str) -> type[Micrograph]:
@@ -184,7 +207,7 @@ def _contract(example: Example, base: type[Micrograph]) -> Contract:
     said = base.contract
     mutates = example.mutates if example.mutates is not None else written(example, base)
     runtime = Runtime(mutates=mutates, random=said.runtime.random)
-    capture = Capture(said.capture.graphs, said.capture.breaks, dynamic=example.dynamic)
+    capture = Capture(said.capture.graphs, said.capture.breaks, dynamic=example.dynamic, unbacked=example.unbacked)
     return Contract(capture=capture, runtime=runtime, cache=said.cache)
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import Any
 
 import pytest
@@ -14,15 +15,38 @@ def pytest_configure(config: pytest.Config) -> None:
 
 
 def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
-    if "fuzzed" not in metafunc.fixturenames:
-        return
+    """`fuzzed`: a micrograph on a backend and target. `guarded`: those whose calls Dynamo guards. `compiling`: only the latter two."""
+    for name in {"fuzzed", "guarded", "compiling"} & {*metafunc.fixturenames}:
+        metafunc.parametrize(name, list(PARAMS[name](metafunc.config)) if asked(metafunc.config) else [])
+
+
+def _fuzzed(config: pytest.Config) -> Iterator[Any]:
     from conformance.plugin import SUITE
 
-    suite = metafunc.config.stash[SUITE]
-    cases = list(suite.cases()) if asked(metafunc.config) else []
-    able = [(b, t, m) for b, t, m in cases if t in backends.get(b).targets() and len(backends.get(b).unavailable(_target(t))) < 7]
-    params = [pytest.param((b, t, suite.micrographs[m]), id=f"{b}-{t}-{m}", marks=getattr(pytest.mark, b)) for b, t, m in able]
-    metafunc.parametrize("fuzzed", params)
+    suite = config.stash[SUITE]
+    for backend, target, name in suite.cases():
+        found = backends.get(backend)
+        if target in found.targets() and len(found.unavailable(_target(target))) < 7:
+            yield pytest.param(
+                (backend, target, suite.micrographs[name]), id=f"{backend}-{target}-{name}", marks=getattr(pytest.mark, backend)
+            )
+
+
+def _guarded(config: pytest.Config) -> Iterator[Any]:
+    from conformance.fuzz.guards import playable
+
+    for param in _fuzzed(config):
+        backend, target, micrograph = param.values[0]
+        if hasattr(backends.get(backend), "front_door") and not _target(target).headless and playable(micrograph):
+            yield param
+
+
+def _compiling(config: pytest.Config) -> Iterator[Any]:
+    for backend, target in dict.fromkeys(param.values[0][:2] for param in _fuzzed(config)):
+        yield pytest.param((backend, target), id=f"{backend}-{target}", marks=getattr(pytest.mark, backend))
+
+
+PARAMS = {"fuzzed": _fuzzed, "guarded": _guarded, "compiling": _compiling}
 
 
 def _target(name: str) -> Any:

@@ -8,52 +8,27 @@ import re
 import time
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
+from typing import Any
+
+import torch
+from torch.nn import functional as F
 
 from conformance.backends.base import Backend
 from conformance.errors import UsageError
+from conformance.fuzz import pieces
 from conformance.fuzz.example import Call, Example, generated
 from conformance.fuzz.runner import Rejected, Served, Tally, runner_for
 from conformance.fuzz.search import Profile, Suspect
+from conformance.fuzz.strategies import plain
+from conformance.fuzz.watchdog import Hung, limited
+from conformance.micrograph import Tensor
 from conformance.target import Target
+from conformance.verdict import Kind
 
 Shape = tuple[str, ...]  # sizes as they are written: "a", "a+b", "2*a"; equal text is equal size
 DIMS = {"a": 5, "b": 7, "c": 11, "k": 4}
-
-UNARY = """
-torch.sin({0}) | torch.tanh({0}) | torch.sigmoid({0}) | F.relu({0}) | torch.abs({0}) | -{0} | {0} * 1.5 | {0} + 0.25 | F.gelu({0}) |
-torch.exp({0}.clamp(-3.0, 3.0)) | F.silu({0}) | torch.sqrt({0}.abs() + 0.1) | {0}.square() | torch.rsqrt({0}.abs() + 0.5) |
-torch.where({0} > 0, {0}, 0.1 * {0}) | torch.clamp({0}, -0.5, 0.5) | {0}.to(torch.float64).cos().to(torch.float32) | torch.erf({0}) |
-torch.log1p({0}.abs()) | torch.atan({0}) | F.softplus({0}) | F.elu({0}) | {0}.clone() | {0} * {0}.shape[-1] |
-torch.full_like({0}, 0.5) + {0} |
-F.hardswish({0}) | torch.expm1({0}.clamp(max=2.0)) | F.logsigmoid({0}) | {0} * torch.arange({0}.shape[-1]) | torch.nan_to_num({0}) |
-{0}.abs().pow(1.5) | 1.0 / ({0}.square() + 1.0) | torch.tril({0}) | torch.triu({0}, 1) | {0}.contiguous() | torch.ones_like({0}) - {0}
-"""
-BINARY = """
-{0} + {1} | {0} * {1} | {0} - {1} | torch.maximum({0}, {1}) | torch.minimum({0}, {1}) | {0} / ({1}.abs() + 1.0) |
-torch.lerp({0}, {1}, 0.3) |
-torch.hypot({0}, {1}) | torch.atan2({0}, {1}.abs() + 1.0) | torch.addcmul({0}, {0}, {1}, value=0.5) | torch.where({0} > {1}, {0}, {1}) |
-torch.copysign({0}, {1}.abs() + 1.0) | torch.add({0}, {1}, alpha=2)
-"""
-SAME_SHAPE = """
-torch.softmax({0}, dim={d}) | torch.log_softmax({0}, dim={d}) | torch.cumsum({0}, dim={d}) | torch.flip({0}, ({d},)) |
-torch.roll({0}, 1, {d}) | {0} - {0}.mean(dim={d}, keepdim=True) | F.layer_norm({0}, {0}.shape[-1:]) | F.normalize({0}, dim={d}) |
-{0} / ({0}.abs().amax(dim={d}, keepdim=True) + 1.0) | torch.cat(({0}[1:], {0}[:1])) | torch.cumprod(torch.tanh({0}), dim={d})
-"""
-REDUCE = """
-{0}.sum(dim={d}) | {0}.mean(dim={d}) | {0}.amax(dim={d}) | {0}.amin(dim={d}) | torch.logsumexp({0}, dim={d}) |
-{0}.var(dim={d}, unbiased=False) |
-torch.linalg.vector_norm({0}, dim={d}) | {0}.select({d}, 0) | {0}.select({d}, -1) | torch.tanh({0}).prod(dim={d}) |
-{0}.diff(dim={d}).sum(dim={d})
-"""
-WRITES = """
-{0}.add_({1}) | {0}.mul_({1}) | {0}.copy_({1}) | {0}[1:].mul_(2.0) | {0}[..., ::2].add_(1.0) | {0}.mul_(0.5) | {0}.clamp_(min=0.0) |
-{0}.transpose(0, -1).sub_(0.5) | {0}.fill_(0.75) | {0}[..., 0] = 0.25 | {0}[..., -1] += 1.0 | {0}.tanh_() | {0}.zero_().add_({1}) |
-{0}.sub_({1}, alpha=2) | {0}.diagonal(dim1=0, dim2=-1).fill_(3.0) | {0}.view(-1)[1:].neg_() | {0}.unsqueeze(0).add_(1.0)
-"""
-
-
-def _listed(text: str) -> list[str]:
-    return [part.strip() for part in text.replace("\n", " ").split("|")]
+OTHER = {"a": 9, "b": 6, "c": 4, "k": 3}  # a line must be right at these sizes as well, or its shape was misjudged
+DTYPES = ("float32",) * 8 + ("bfloat16", "float16", "float64", "int64", "int32", "int16", "int8", "uint8", "bool")
 
 
 @dataclass(frozen=True)
@@ -64,6 +39,7 @@ class Line:
     code: str  # with {0}, {1} … for the arguments
     args: tuple[str, ...]
     shape: Shape = ()
+    dtype: str = ""
 
     def __str__(self) -> str:
         return f"{self.name} = {self.text()}" if self.name else self.text()
@@ -92,68 +68,140 @@ class Program:
         )
         return text.replace("NAME", f"Graph{hashlib.sha256(text.encode()).hexdigest()[:6]}")
 
-    def shape_of(self, name: str) -> Shape | None:
+    def type_of(self, name: str) -> tuple[Shape, str] | None:
         for other, shape, rest in self.inputs:
             if other == name:
-                return shape if not rest else None
-        return next((line.shape for line in self.lines if line.name == name), None)
+                return (shape, _dtype_in(rest)) if "fill" not in rest else None
+        return next(((line.shape, line.dtype) for line in self.lines if line.name == name), None)
+
+
+def _dtype_in(rest: str) -> str:
+    found = re.search(r"torch\.(\w+)", rest)
+    return found[1] if found else "float32"
 
 
 class Builder:
-    """Adds one well-typed line after the other."""
+    """Adds one well-typed line after the other. Each is tried in eager at two sets of sizes: what eager refuses, or what comes
+    out in another shape than was thought, is left out."""
 
     def __init__(self, rng: random.Random) -> None:
         self.rng = rng
         self.inputs: list[tuple[str, Shape, str]] = []
         self.lines: list[Line] = []
         self.shapes: dict[str, Shape] = {}
+        self.exact: set[str] = set()
+        self.trials: tuple[dict[str, Any], ...] = ({"torch": torch, "F": F}, {"torch": torch, "F": F})
+        self.wide = rng.random() < 0.4  # many lines beside one another, not one after the other
         for index in range(rng.randint(1, 3)):
             shape = tuple(rng.choice(("a", "b", "c", "a", "b")) for _ in range(rng.choice((1, 2, 2, 2, 3))))
-            self._input(f"x{index}", shape)
+            self._input(f"x{index}", shape, rng.choice(DTYPES))
         self.index = rng.random() < 0.4
         if self.index:
             self.inputs.append(("at", ("k",), ', torch.int64, fill="index:a"'))
+            for trial, dims in zip(self.trials, (DIMS, OTHER), strict=True):
+                trial["at"] = torch.arange(dims["k"]) % dims["a"]
 
-    def _input(self, name: str, shape: Shape) -> None:
-        self.inputs.append((name, shape, ""))
+    def _input(self, name: str, shape: Shape, dtype: str) -> None:
+        self.inputs.append((name, shape, f", torch.{dtype}" if dtype != "float32" else ""))
         self.shapes[name] = shape
+        self.exact.add(name)
+        for trial, dims in zip(self.trials, (DIMS, OTHER), strict=True):
+            trial[name] = torch.ones(_sizes(shape, dims)).to(getattr(torch, dtype))
 
-    def add(self, code: str, args: tuple[str, ...], shape: Shape) -> None:
+    # -------------------------------------------------------------------------------------- one line more
+
+    def add(self, code: str, args: tuple[str, ...], shape: Shape | None, exact: bool = False) -> None:
+        """`shape` None: as the first argument's. What comes out without dims has none."""
         name = f"v{len(self.lines)}"
-        self.lines.append(Line(name, code, args, shape))
-        self.shapes[name] = shape
+        results = []
+        for trial, dims in zip(self.trials, (DIMS, OTHER), strict=True):
+            try:
+                value = eval(code.format(*args), dict(trial))
+            except Exception:
+                return
+            if not isinstance(value, torch.Tensor) or value.layout is not torch.strided:
+                return
+            if shape is None or not value.dim():
+                shape = self.shapes[args[0]] if value.dim() else ()
+            if tuple(value.shape) != _sizes(shape, dims):
+                return
+            results.append(value)
+        for trial, value in zip(self.trials, results, strict=True):
+            trial[name] = value
+        dtype = results[0].dtype
+        self.lines.append(Line(name, code, args, shape or (), str(dtype)[6:]))
+        self.shapes[name] = shape or ()
+        if exact or not (dtype.is_floating_point or dtype.is_complex):
+            self.exact.add(name)
 
-    def pick(self, rank: int = 0) -> str | None:
-        names = [name for name, shape in self.shapes.items() if len(shape) >= rank]
+    def kind(self, name: str) -> str:
+        dtype = self.trials[0][name].dtype
+        return "complex" if dtype.is_complex else "float" if dtype.is_floating_point else "bool" if dtype is torch.bool else "int"
+
+    def pick(self, rank: int = 0, kind: str = "") -> str | None:
+        names = [n for n, shape in self.shapes.items() if len(shape) >= rank and (not kind or self.kind(n) == kind)]
+        if self.wide and self.rng.random() < 0.8:
+            names = [n for n in names if n.startswith("x")] or names
         # Recent values are taken more often: chains are what fuses.
         return self.rng.choice(names[-4:] if self.rng.random() < 0.7 else names) if names else None
 
+    def _choose(self, *tables: tuple[bool, tuple[str, ...], bool]) -> tuple[str, bool]:
+        """A piece from those tables that may be used, and whether its result is exact."""
+        able = [(table, exact) for allowed, table, exact in tables if allowed]
+        table, exact = self.rng.choices(able, weights=[len(t) for t, _ in able])[0]
+        return self.rng.choice(table), exact
+
     def build(self, count: int) -> Program:
-        steps = [self.unary] * 4 + [self.binary] * 5 + [self.reduce] * 3 + [self.same_shape] * 3 + [self.view] * 5
-        steps += [self.cat] * 2 + [self.matmul] * 2 + [self.write] * 3 + [self.indexed] * 2 + [self.pad]
-        while len(self.lines) < count:
-            self.rng.choice(steps)()
+        steps = [self.unary] * 6 + [self.binary] * 6 + [self.reduce] * 3 + [self.same_shape] * 3 + [self.window] * 3
+        if not self.wide:
+            steps += [self.view] * 5 + [self.cat] * 2 + [self.matmul] * 2 + [self.write] * 3
+        steps += [self.indexed] * 2
+        for _ in range(20 * count):
+            if len(self.lines) < count:
+                self.rng.choice(steps)()
         used = {arg for line in self.lines for arg in line.args}
         free = [line.name for line in self.lines if line.name and line.name not in used]
         named = [line.name for line in self.lines if line.name]
-        outputs = free[-3:] or named[-1:]
+        outputs = (free if self.wide else free[-3:]) or named[-1:]
         extra = self.rng.choice([*named, *self.shapes])
         if self.rng.random() < 0.3 and extra not in outputs:
             outputs.append(extra)
         return Program(tuple(self.inputs), tuple(self.lines), tuple(outputs) or (self.inputs[0][0],))
 
+    # ----------------------------------------------------------------------------------------- elementwise
+
     def unary(self) -> None:
-        if x := self.pick(1):
-            code = self.rng.choice(UNARIES)
-            if ("tril" not in code and "triu" not in code) or len(self.shapes[x]) >= 2:
-                self.add(code, (x,), self.shapes[x])
+        if x := self.pick():
+            kind, exact = self.kind(x), x in self.exact
+            code, keeps = self._choose(
+                (kind == "float", pieces.SMOOTH, False),
+                (kind == "float", pieces.KEEPING, exact),
+                (kind == "float" and exact, pieces.STEPS, False),
+                (kind == "int", pieces.INTEGER, False),
+                (kind == "bool", pieces.BOOLEAN, False),
+                (kind == "complex", ("{0}.abs()", "{0} * {0}", "{0}.conj()", "torch.view_as_real({0})[..., 0]"), False),
+            )
+            self.add(code, (x,), None, keeps)
 
     def binary(self) -> None:
-        x = self.pick(1)
+        x = self.pick()
         if x is None:
             return
-        partner = self._broadcast(x)
-        self.add(self.rng.choice(BINARIES), (x, partner) if self.rng.random() < 0.5 else (partner, x), self.shapes[x])
+        y = self._broadcast(x)
+        kinds, exact = {self.kind(x), self.kind(y)}, {x, y} <= self.exact
+        if "complex" in kinds:
+            return
+        mixed = len(kinds) == 2
+        code, keeps = self._choose(
+            (kinds == {"float"}, pieces.BINARY_SMOOTH, False),
+            (kinds == {"float"}, pieces.BINARY_KEEPING, exact),
+            (kinds == {"float"} and exact, pieces.BINARY_STEPS, False),
+            (kinds == {"int"}, pieces.BINARY_INTEGER, False),
+            (kinds == {"bool"}, pieces.BINARY_BOOLEAN, False),
+            (mixed, pieces.MIXED, False),
+        )
+        swapped = self.kind(x) != "float" if mixed else self.rng.random() < 0.5
+        self.add(code, (y, x) if swapped else (x, y), self.shapes[x], keeps)
 
     def _broadcast(self, x: str) -> str:
         """A value that broadcasts to the shape of x and no further."""
@@ -165,19 +213,40 @@ class Builder:
 
         return self.rng.choice([name for name, other in self.shapes.items() if fits(other)])
 
+    # ------------------------------------------------------------------------------------------- dim by dim
+
     def same_shape(self) -> None:
         if x := self.pick(1):
-            dim = self.rng.randrange(len(self.shapes[x]))
-            self.add(self.rng.choice(SAMES).replace("{d}", str(dim)), (x,), self.shapes[x])
+            dim, exact = self.rng.randrange(len(self.shapes[x])), x in self.exact
+            code, keeps = self._choose((self.kind(x) == "float", pieces.SAME_SHAPE, False), (True, pieces.SAME_KEEPING, exact))
+            self.add(code.replace("{d}", str(dim)), (x,), self.shapes[x], keeps)
 
     def reduce(self) -> None:
-        if x := self.pick(1):
-            shape, dim = self.shapes[x], self.rng.randrange(len(self.shapes[x]))
-            code = self.rng.choice(REDUCTIONS).replace("{d}", str(dim))
-            if self.rng.random() < 0.4 and "select" not in code:
-                self.add(f"({code}).unsqueeze({dim})", (x,), (*shape[:dim], "1", *shape[dim + 1 :]))
-            else:
-                self.add(code, (x,), (*shape[:dim], *shape[dim + 1 :]))
+        x = self.pick(1)
+        if x is None or self.kind(x) == "complex":
+            return
+        shape, dim, exact = self.shapes[x], self.rng.randrange(len(self.shapes[x])), x in self.exact
+        float_ = self.kind(x) == "float"
+        code, keeps = self._choose(
+            (float_, pieces.REDUCE, False),
+            (float_, pieces.REDUCE_KEEPING, exact),
+            (float_ and exact, pieces.REDUCE_STEPS, False),
+            (not float_, pieces.REDUCE_INTEGER, False),
+        )
+        code = code.replace("{d}", str(dim))
+        if self.rng.random() < 0.4 and "select" not in code:
+            self.add(f"({code}).unsqueeze({dim})", (x,), (*shape[:dim], "1", *shape[dim + 1 :]), keeps)
+        else:
+            self.add(code, (x,), (*shape[:dim], *shape[dim + 1 :]), keeps)
+
+    def window(self) -> None:
+        rank, code, size = self.rng.choice(pieces.WINDOWS)
+        x = self.pick(rank)
+        if x is not None and (x in self.exact or not any(word in code for word in pieces.STEPPED_WINDOWS)):
+            shape = self.shapes[x]
+            self.add(code, (x,), (*shape[:-1], size.replace("{n}", shape[-1])))
+
+    # --------------------------------------------------------------------------------------------- structure
 
     def view(self) -> None:
         x = self.pick(1)
@@ -191,6 +260,8 @@ class Builder:
             (f"{{0}}.chunk(2, dim={dim})[0]", (*before, f"({size}+1)/2", *after)),
             (f"{{0}}.movedim({dim}, 0)", (size, *before, *after)),
             ("{0}.reshape(-1)", ("*".join(f"({s})" for s in shape),)),
+            (f"{{0}}.unfold({dim}, 2, 1)", (*before, f"({size})-1", *after, "2")),
+            (f"torch.diag_embed({{0}}, dim1={dim}, dim2=-1)", (*before, shape[-1], *shape[dim:-1], shape[-1])),
         ]
         if dim == len(shape) - 1:
             options.append(("{0}[..., ::2]", (*before, f"({size}+1)/2")))
@@ -201,7 +272,7 @@ class Builder:
             options.append((f"{{0}}.squeeze({dim})", (*before, *after)))
             options.append((f"{{0}}.expand({', '.join('3' if i == dim else '-1' for i in range(len(shape)))})", (*before, "3", *after)))
         code, result = self.rng.choice(options)
-        self.add(code, (x,), result)
+        self.add(code, (x,), result, x in self.exact)
 
     def cat(self) -> None:
         x = self.pick(1)
@@ -210,11 +281,12 @@ class Builder:
         shape, dim = self.shapes[x], self.rng.randrange(len(self.shapes[x]))
         rest = (*shape[:dim], *shape[dim + 1 :])
         y = self.rng.choice([n for n, s in self.shapes.items() if len(s) == len(shape) and (*s[:dim], *s[dim + 1 :]) == rest])
+        exact = {x, y} <= self.exact
         if self.rng.random() < 0.3 and self.shapes[y] == shape:
-            self.add(f"torch.stack(({{0}}, {{1}}), dim={dim})", (x, y), (*shape[:dim], "2", *shape[dim:]))
+            self.add(f"torch.stack(({{0}}, {{1}}), dim={dim})", (x, y), (*shape[:dim], "2", *shape[dim:]), exact)
         else:
             total = f"({shape[dim]})+({self.shapes[y][dim]})"
-            self.add(f"torch.cat(({{0}}, {{1}}), dim={dim})", (x, y), (*shape[:dim], total, *shape[dim + 1 :]))
+            self.add(f"torch.cat(({{0}}, {{1}}), dim={dim})", (x, y), (*shape[:dim], total, *shape[dim + 1 :]), exact)
 
     def matmul(self) -> None:
         x = self.pick(2)
@@ -232,11 +304,18 @@ class Builder:
         x = self.pick(1)
         if x is None or (len(self.shapes[x]) < 2 and self.rng.random() < 0.5):
             return
-        code = self.rng.choice(WRITING)
-        if "diagonal" in code and len(self.shapes[x]) < 2:
-            return
+        code, _ = self._choose((True, pieces.WRITES, True), (self.kind(x) == "float", pieces.WRITES_SMOOTH, False))
         args = (x, self._broadcast(x)) if "{1}" in code else (x,)
+        if self.kind(x) != "float" and self.kind(args[-1]) == "float":
+            return  # a cast to integers, perhaps of what is no integer
+        for trial in self.trials:  # a write may fail half-way: what it wrote to is a trial's alone
+            try:
+                exec(code.format(*args), dict(trial))
+            except Exception:
+                return
         self.lines.append(Line("", code, args))
+        # Whatever shares its storage is no longer exact either, and which values do is not known here.
+        self.exact = {name for name in self.exact if self.kind(name) != "float"}
 
     def indexed(self) -> None:
         names = [(n, d) for n, s in self.shapes.items() for d, size in enumerate(s) if size == "a"] if self.index else []
@@ -247,27 +326,40 @@ class Builder:
         part = (*shape[:dim], "k", *shape[dim + 1 :])
         options = [
             (f"torch.index_select({{0}}, {dim}, at)", part),
-            (f"{{0}}.index_fill({dim}, at, 0.5)", shape),
+            (f"{{0}}.index_fill({dim}, at, 1)", shape),
             (f"torch.zeros_like({{0}}).index_add({dim}, at, {{0}}.index_select({dim}, at))", shape),
+            (f"{{0}}.index_reduce({dim}, at, {{0}}.index_select({dim}, at), 'amax')", shape),
+            (f"{{0}}.index_reduce({dim}, at, {{0}}.index_select({dim}, at), 'mean', include_self=False)", shape),
         ]
         if dim == 0:
-            options += [("{0}[at]", part), ("torch.index_put({0}, (at,), {0}[at] * 2.0, accumulate=True)", shape)]
+            options += [
+                ("{0}[at]", part),
+                ("{0}[-1 - at]", part),
+                ("torch.index_put({0}, (at,), {0}[at] * 2, accumulate=True)", shape),
+                ("{0}[at.unsqueeze(-1), at]" if len(shape) > 1 and shape[1] == "a" else "{0}[at]", part),
+            ]
+        if len(shape) == 1:
+            options += [
+                ("{0}.scatter_reduce(0, at, {0}[at], 'amin')", shape),
+                ("{0}.scatter_reduce(0, at, {0}[at], 'sum', include_self=False)", shape),
+                ("{0}.scatter_add(0, at, {0}[at])", shape),
+                ("{0}.scatter_reduce(0, at, {0}[at].clamp(-1, 1), 'prod')", shape),
+            ]
         code, result = self.rng.choice(options)
         self.add(code, (x,), result)
 
-    def pad(self) -> None:
-        if x := self.pick(1):
-            shape = self.shapes[x]
-            self.add("F.pad({0}, (1, 2))", (x,), (*shape[:-1], f"({shape[-1]})+3"))
+
+def _sizes(shape: Shape, dims: dict[str, int]) -> tuple[int, ...]:
+    return Tensor(" ".join(shape)).sizes(dims)
 
 
-UNARIES, BINARIES, SAMES, REDUCTIONS, WRITING = map(_listed, (UNARY, BINARY, SAME_SHAPE, REDUCE, WRITES))
 _made: dict[str, Program] = {}
 
 
 def program(number: int) -> Program:
     rng = random.Random(0xF022 + number)
-    return Builder(rng).build(rng.randint(3, 9))
+    builder = Builder(rng)
+    return builder.build(rng.randint(6, 10) if builder.wide else rng.randint(3, 9))
 
 
 def source(number: int) -> str:
@@ -275,6 +367,13 @@ def source(number: int) -> str:
     text = made.source()
     _made[text] = made
     return text
+
+
+def signature(text: str) -> frozenset[str]:
+    """What a graph is made of: its lines without names, and the dtypes of its inputs."""
+    body = text.split("def forward", 1)[1].splitlines()[1:-1] if "def forward" in text else []
+    lines = {re.sub(r"\d+", "#", re.sub(r"\b(x|v)\d+\b", "_", line.strip())) for line in body}
+    return frozenset(lines | {f"input {dtype}" for dtype in re.findall(r'Tensor\("[^"]*"(?:, torch\.(\w+))?', text)})
 
 
 def budget(profile: Profile) -> Profile:
@@ -285,7 +384,7 @@ def budget(profile: Profile) -> Profile:
 # ------------------------------------------------------------------------------------------------ smaller
 
 
-def smaller(suspect: Suspect, text: str, backend: Backend, target: Target, seconds: float = 150.0) -> Suspect:
+def smaller(suspect: Suspect, text: str, backend: Backend, target: Target, seconds: float = 150.0, patience: float = 0.0) -> Suspect:
     """Leave out lines, outputs and inputs for as long as the last call still goes wrong in the same way."""
     if text not in _made:
         return suspect
@@ -298,37 +397,43 @@ def smaller(suspect: Suspect, text: str, backend: Backend, target: Target, secon
                 break
             candidate = replace(example, calls=calls, source=trial.source())
             candidate = replace(candidate, micrograph=generated(candidate.source).name())
-            if fails(candidate, suspect, backend, target):
+            if fails(candidate, suspect, backend, target, patience):
                 best, example, moved = trial, candidate, True
                 break
     return Suspect(replace(example, dynamic=tuple(d for d in example.dynamic if d in example.base().dims)), suspect.differences)
 
 
-def fails(example: Example, suspect: Suspect, backend: Backend, target: Target) -> bool:
+def fails(example: Example, suspect: Suspect, backend: Backend, target: Target, patience: float = 0.0) -> bool:
     runner = runner_for(backend, target, example.base(), Tally(), example.source)
     try:
-        if not isinstance(runner, Served):
-            return False
-        end = runner.replay(list(example.calls), example.dynamic)
-        return end == len(example.calls) - 1 and runner.last[0].kind is suspect.kind
+        with limited(patience):
+            if not isinstance(runner, Served):
+                found = runner.run(replace(plain(runner.micrograph), dynamic=False), example.calls[-1])
+                return bool(found) and found[0].kind is suspect.kind
+            end = runner.replay(list(example.calls), example.dynamic, example.unbacked)
+            return end == len(example.calls) - 1 and runner.last[0].kind is suspect.kind
     except (Rejected, UsageError):
         return False
+    except Hung:
+        return suspect.kind is Kind.TIMEOUT
     finally:
         runner.close()
 
 
 def _trials(program: Program, calls: tuple[Call, ...]) -> Iterator[tuple[Program, tuple[Call, ...]]]:
+    for output in program.outputs if len(program.outputs) > 1 else ():  # most often one is enough
+        yield _tidy(replace(program, outputs=(output,)), calls)
     for output in program.outputs:
-        if len(program.outputs) > 1:
+        if len(program.outputs) > 2:
             yield _tidy(replace(program, outputs=tuple(o for o in program.outputs if o != output)), calls)
     for line in reversed(program.lines):
         rest = replace(program, lines=tuple(other for other in program.lines if other is not line))
         if not line.name:
             yield _tidy(rest, calls)
             continue
-        inputs = [name for name, _, kind in program.inputs if not kind]
+        inputs = [name for name, _, _ in program.inputs]
         for name in [*inputs, *(other.name for other in program.lines[: program.lines.index(line)] if other.name)]:
-            if program.shape_of(name) == line.shape:
+            if program.type_of(name) == (line.shape, line.dtype):
                 yield _tidy(_renamed(rest, line.name, name), calls)
         if gone := _without(program, line):
             yield _tidy(gone, calls)
@@ -371,4 +476,3 @@ def _tidy(program: Program, calls: tuple[Call, ...]) -> tuple[Program, tuple[Cal
 
 def _fewer(call: Call, keep: list[int]) -> Call:
     return replace(call, given=tuple(call.given[i] for i in keep))
-

@@ -114,15 +114,18 @@ def _call(example: Example, base: type[Micrograph], call: Call) -> str:
         lines.append(f"    x{index} = torch.as_strided({storages[address]}, {place})")
         if isinstance(spec, Tensor) and spec.grad:
             lines[-1] += ".detach().requires_grad_()"
-        lines += [f"    torch._dynamo.mark_dynamic(x{index}, {dim})" for dim in _marked(example, spec, value)]
+        unbacked = _named(spec, example.unbacked)
+        lines += [f"    torch._dynamo.decorators.mark_unbacked(x{index}, {dim})" for dim in unbacked]
+        dynamic = [dim for dim in _named(spec, example.dynamic) if dim not in unbacked and value.shape[dim] > 1]
+        lines += [f"    torch._dynamo.mark_dynamic(x{index}, {dim})" for dim in dynamic]
         names.append(f"x{index}")
     return "\n".join([*lines, f"    yield ({', '.join(names)},)"])
 
 
-def _marked(example: Example, spec: Any, value: torch.Tensor) -> list[int]:
+def _named(spec: Any, dims: tuple[str, ...]) -> list[int]:
     import re
 
-    return [i for i, name in enumerate(spec.names()) if {*re.findall(r"[a-z]\w*", name)} & {*example.dynamic} and value.shape[i] > 1]
+    return [i for i, name in enumerate(spec.names()) if {*re.findall(r"[a-z]\w*", name)} & {*dims}]
 
 
 def _storage(value: torch.Tensor) -> str:

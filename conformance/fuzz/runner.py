@@ -43,6 +43,8 @@ class Tally:
 class Runner:
     """One micrograph on one backend and target; each example is a compile of its own, watched at every stage."""
 
+    patience: float = 0.0  # seconds for one call; 0: as long as it takes
+
     def __init__(self, backend: Backend, target: Target, micrograph: type[Micrograph], tally: Tally, source: str = "") -> None:
         self.backend, self.target, self.micrograph, self.tally, self.source = backend, target, micrograph, tally, source
         self.history: list[Call] = []
@@ -77,6 +79,9 @@ class Runner:
             return [oracle.Difference(f.kind, "codegen", f.detail) for f in seen.findings]
         return oracle.compare(outcome, ref)
 
+    def forget(self) -> None:
+        """What was interrupted half-way is in no known state: begin anew."""
+
     def close(self) -> None:
         """Forget what was compiled."""
 
@@ -84,9 +89,10 @@ class Runner:
 class Entry:
     """A program that serves one form."""
 
-    def __init__(self, runner: Served, first: Call, dynamic: tuple[str, ...]) -> None:
-        self.dynamic = dynamic
-        self.case = Case(Example(runner.micrograph.name(), (first,), dynamic, mutates=()).as_micrograph(runner.micrograph), runner.target)
+    def __init__(self, runner: Served, first: Call, dynamic: tuple[str, ...], unbacked: tuple[str, ...] = ()) -> None:
+        self.dynamic, self.unbacked = dynamic, unbacked
+        example = Example(runner.micrograph.name(), (first,), dynamic, mutates=(), unbacked=unbacked)
+        self.case = Case(example.as_micrograph(runner.micrograph), runner.target)
         self.reference, self.module = self.case.module(), self.case.module()
         self.fn = runner.front_door(_own_code(self.module))
         self.history: list[Call] = []
@@ -101,6 +107,7 @@ class Served(Runner):
         super().__init__(backend, target, micrograph, tally, source)
         self.entries: OrderedDict[Form, Entry] = OrderedDict()
         self.dynamic: tuple[str, ...] | None = None
+        self.captures: dict[tuple[str, ...], bool] = {}  # dims → can they be unbacked?
         self.stack = ExitStack()
         self.stack.enter_context(settings(backend, Case(micrograph, target)))
         self.stack.enter_context(counted(tally))
@@ -139,7 +146,7 @@ class Served(Runner):
         entry.history.append(call)
         fn = lambda *x: entry.fn(*marked(entry.case, x))
         outcome = oracle.run(fn, self.inputs(call), entry.module, calls=self.micrograph.steps)
-        if refused(outcome.error):
+        if refused(outcome.error, bool(entry.unbacked)):
             raise Rejected("a dim that is marked dynamic is fixed by the graph at these sizes")
         return oracle.compare(outcome, ref)
 
@@ -153,16 +160,19 @@ class Served(Runner):
 
     def _compiled(self, form: Form) -> Entry:
         first = trigger(self.micrograph, form)
-        entry = Entry(self, first, self._markable())
+        if form.unbacked and not self._unbackable(form.unbacked):
+            raise Rejected("the graph must know the size of a dim that is unbacked")
+        entry = Entry(self, first, self._markable(), form.unbacked)
         try:
             self.call(entry, first, reference(entry.reference, self.inputs(first), entry.case))
         except Rejected:
             entry.history.clear()  # eager does not take it at these sizes: the next call compiles
         return entry
 
-    def replay(self, history: list[Call], dynamic: tuple[str, ...]) -> int | None:
+    def replay(self, history: list[Call], dynamic: tuple[str, ...], unbacked: tuple[str, ...] = ()) -> int | None:
         """The first call of a sequence that goes wrong on a program of its own; None when all are right."""
-        entry = Entry(self, history[0], tuple(dim for dim in dynamic if dim in self.micrograph.dims))
+        known = self.micrograph.dims
+        entry = Entry(self, history[0], tuple(d for d in dynamic if d in known), tuple(d for d in unbacked if d in known))
         for index, call in enumerate(history):
             self.last = self.call(entry, call, reference(entry.reference, self.inputs(call), entry.case))
             if self.last:
@@ -180,15 +190,25 @@ class Served(Runner):
                 self.dynamic = ()
         return self.dynamic
 
-    def _captures(self, dims: tuple[str, ...]) -> bool:
+    def _unbackable(self, dims: tuple[str, ...]) -> bool:
+        if dims not in self.captures:
+            self.captures[dims] = self._captures((), dims)
+        return self.captures[dims]
+
+    def _captures(self, dims: tuple[str, ...], unbacked: tuple[str, ...] = ()) -> bool:
         form = Form(0, tuple((d, 2) for d in self.micrograph.dims), tuple(g for g in _plain_given(self.micrograph)))
-        example = Example("", (trigger(self.micrograph, form),), dims, mutates=())
+        example = Example("", (trigger(self.micrograph, form),), dims, mutates=(), unbacked=unbacked)
         case = Case(example.as_micrograph(self.micrograph), self.target)
         compiles = self.tally.compiles
         fn = torch.compile(_own_code(case.module()), backend=lambda gm, _: gm.forward)
         outcome = oracle.run(lambda *x: fn(*self.backend.marked(case, x)), case.inputs(), None)  # type: ignore[attr-defined]
         self.tally.compiles = compiles  # nothing was compiled, only captured
-        return not refused(outcome.error)
+        return outcome.error is None if unbacked else not refused(outcome.error)
+
+    def forget(self) -> None:
+        """What was interrupted half-way is in no known state."""
+        self.entries.clear()
+        torch._dynamo.reset()
 
     def close(self) -> None:
         self.entries.clear()
@@ -217,9 +237,13 @@ def reference(module: Any, inputs: tuple[Any, ...], case: Case) -> oracle.Refere
     return ref
 
 
-def refused(error: BaseException | None) -> bool:
-    """A mark says that a dim is never to be fixed. Where the graph fixes it, the refusal is what was asked for."""
-    return error is not None and "ConstraintViolation" in type(error).__name__
+def refused(error: BaseException | None, unbacked: bool = False) -> bool:
+    """A mark says that a dim is never to be fixed. Where the graph fixes it, the refusal is what was asked for. A dim that is
+    unbacked is not even looked at: a compiler that must look says so, and so does one whose assumption a size breaks."""
+    if error is None:
+        return False
+    must_look = ("data-dependent", "Runtime assertion failed", "PendingUnbackedSymbol", "unbacked")
+    return "ConstraintViolation" in type(error).__name__ or (unbacked and any(word in f"{type(error)} {error}" for word in must_look))
 
 
 def crash(error: BaseException) -> oracle.Difference:

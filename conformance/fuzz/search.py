@@ -5,7 +5,6 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Collection, Iterator
 from dataclasses import dataclass, replace
-from typing import Any
 
 from hypothesis import HealthCheck, Phase, given, reject, settings
 from hypothesis import seed as seeded
@@ -17,6 +16,7 @@ from conformance.fuzz.example import Call, Example
 from conformance.fuzz.finding import key_of
 from conformance.fuzz.runner import Rejected, Runner, Served
 from conformance.fuzz.strategies import SIZES, Form, calls, pool
+from conformance.fuzz.watchdog import Hung, limited
 from conformance.oracle import Difference
 from conformance.verdict import Kind
 
@@ -47,6 +47,13 @@ class Alarm(Exception):
     def __init__(self, form: Form, call: Call, differences: list[Difference]) -> None:
         super().__init__(str(differences[0]))
         self.form, self.call, self.differences = form, call, differences
+
+
+class TimedOut(BaseException):
+    """A call without an end. It goes past hypothesis, which would try it again and again."""
+
+    def __init__(self, alarm: Alarm) -> None:
+        self.alarm = alarm
 
 
 ALARMS: dict[Kind, type[Alarm]] = {kind: type(f"Alarm_{kind}", (Alarm,), {}) for kind in Kind}
@@ -101,6 +108,8 @@ def search(
         one()
     except Alarm as alarm:
         return Shrinker(runner, alarm).smallest()
+    except TimedOut as timed_out:
+        return Shrinker(runner, timed_out.alarm).smallest()
     except Flaky as flaky:
         return _from_history(runner, flaky)
     except Unsatisfiable:
@@ -113,12 +122,23 @@ def search(
 def check(runner: Runner, form: Form, call: Call, known: Collection[str], journal: Callable[[Example], None]) -> None:
     journal(Example(runner.micrograph.name(), (call,), source=runner.source))
     try:
-        differences = runner.run(form, call)
+        differences = _run(runner, form, call)
     except Rejected:
         runner.tally.rejected += 1
         reject()
+    if differences and differences[0].kind is Kind.TIMEOUT:
+        raise TimedOut(ALARMS[Kind.TIMEOUT](form, call, differences))
     if differences and key_of(runner.micrograph.name(), None, differences[0]) not in known:
         raise ALARMS[differences[0].kind](form, call, differences)
+
+
+def _run(runner: Runner, form: Form, call: Call) -> list[Difference]:
+    try:
+        with limited(runner.patience):
+            return runner.run(form, call)
+    except Hung as hung:
+        runner.forget()
+        return [Difference(Kind.TIMEOUT, "call", str(hung))]
 
 
 # ----------------------------------------------------------------------------------------------- smaller
@@ -128,8 +148,9 @@ class Shrinker:
     """Hypothesis has made the call small within the forms of its pool; here the form becomes plain, step by step, and then
     the call smaller again. Every trial may cost a compile, so that there is a limit."""
 
-    def __init__(self, runner: Runner, alarm: Alarm, seconds: float = 120.0) -> None:
+    def __init__(self, runner: Runner, alarm: Alarm, seconds: float = 0.0) -> None:
         self.runner, self.alarm = runner, alarm
+        seconds = seconds or (40.0 if runner.source else 120.0)  # a generated graph will lose lines first
         self.until = time.monotonic() + seconds
         self.kind = alarm.differences[0].kind
 
@@ -145,7 +166,7 @@ class Shrinker:
         for simpler in form.simpler():
             kept = tuple(replace(g, values=old.values) for g, old in zip(simpler.given, call.given, strict=True))
             for least in (2, 3) if simpler.strata != form.strata else (2,):
-                dims = {d: s if s < 2 else max(call.dims[d], least) for d, s in simpler.strata}
+                dims = {d: s if s < 2 else max(call.dims[d], 0 if d in simpler.unbacked else least) for d, s in simpler.strata}
                 yield simpler, Call(dims, kept, simpler.dtype, call.seed)
         for dim, size in call.dims.items():
             for smaller in [s for s in (*SIZES[:6], *range(2, 40)) if 2 <= s < size][:24]:
@@ -161,7 +182,7 @@ class Shrinker:
         if time.monotonic() > self.until:
             return False
         try:
-            differences = self.runner.run(form, call)
+            differences = _run(self.runner, form, call)
         except Rejected:
             return False
         if not differences or differences[0].kind is not self.kind:
@@ -182,8 +203,9 @@ def _from_history(runner: Runner, flaky: Flaky) -> Suspect | None:
     if alarm is None or not isinstance(runner, Served) or not alarm.form.dynamic:
         return None
     sequence = list(runner.entries[alarm.form].history) if alarm.form in runner.entries else []
-    dynamic = runner.entries[alarm.form].dynamic if sequence else ()
-    end = runner.replay(sequence, dynamic) if sequence else None
+    entry = runner.entries.get(alarm.form)
+    marks = (entry.dynamic, entry.unbacked) if entry is not None else ((), ())
+    end = runner.replay(sequence, *marks) if sequence else None
     if end is None:
         return None
     sequence = sequence[: end + 1]
@@ -192,17 +214,17 @@ def _from_history(runner: Runner, flaky: Flaky) -> Suspect | None:
         index = 0
         while index < len(sequence):
             shorter = sequence[:index] + sequence[index + step :]
-            if shorter and (end := runner.replay(shorter, dynamic)) is not None:
+            if shorter and (end := runner.replay(shorter, *marks)) is not None:
                 sequence = shorter[: end + 1]
             else:
                 index += step
         step //= 2
-    sequence = _plainest(runner, sequence, dynamic)
-    example = Example(runner.micrograph.name(), tuple(sequence), dynamic, runner.source)
+    sequence = _plainest(runner, sequence, marks)
+    example = Example(runner.micrograph.name(), tuple(sequence), marks[0], runner.source, unbacked=marks[1])
     return Suspect(example, tuple(alarm.differences))
 
 
-def _plainest(runner: Served, sequence: list[Call], dynamic: tuple[str, ...]) -> list[Call]:
+def _plainest(runner: Served, sequence: list[Call], marks: tuple[tuple[str, ...], tuple[str, ...]]) -> list[Call]:
     """Each call as small as it can be while the sequence still fails at its end."""
     for index, call in enumerate(sequence):
         small = {d: min(s, 2) for d, s in call.dims.items()}
@@ -210,7 +232,7 @@ def _plainest(runner: Served, sequence: list[Call], dynamic: tuple[str, ...]) ->
         for trial in (Call(small, plain, call.dtype, 0), replace(call, dims=small), replace(call, given=plain, seed=0)):
             changed = [*sequence[:index], trial, *sequence[index + 1 :]]
             try:
-                if runner.replay(changed, dynamic) == len(changed) - 1:
+                if runner.replay(changed, *marks) == len(changed) - 1:
                     sequence = changed
                     break
             except Rejected:
@@ -225,24 +247,3 @@ def _inner(error: BaseException) -> Iterator[BaseException]:
     for inner in (error.__cause__, error.__context__):
         if inner is not None:
             yield from _inner(inner)
-
-
-class Keyed(ExampleDatabase):
-    """A database shared by many searches: each finds its own examples under its own name."""
-
-    def __init__(self, database: ExampleDatabase, name: str) -> None:
-        super().__init__()
-        self.database, self.prefix = database, name.encode() + b"/"
-
-    def _key(self, key: bytes) -> bytes:
-        # Not hypothesis' own key, a digest of the test function: the same search on another machine must find it.
-        return self.prefix + key[-8:] if b".secondary" in key or b".pareto" in key else self.prefix
-
-    def save(self, key: bytes, value: bytes) -> None:
-        self.database.save(self._key(key), value)
-
-    def fetch(self, key: bytes) -> Any:
-        yield from self.database.fetch(self._key(key))
-
-    def delete(self, key: bytes, value: bytes) -> None:
-        self.database.delete(self._key(key), value)

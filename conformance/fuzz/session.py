@@ -18,16 +18,20 @@ from conformance import environment
 from conformance.backends.base import Backend
 from conformance.errors import UsageError, first_line
 from conformance.fuzz import guards, programs
+from conformance.fuzz.database import Keyed
 from conformance.fuzz.example import Example, generated
 from conformance.fuzz.finding import Finding, Findings, confirm, finding_of, key_of
 from conformance.fuzz.home import home
 from conformance.fuzz.runner import Tally, runner_for
-from conformance.fuzz.search import Keyed, Profile, Suspect, search
+from conformance.fuzz.search import POOLS, Profile, Suspect, search
+from conformance.fuzz.watchdog import PATIENCE, SUPERVISED
 from conformance.micrograph import Micrograph
 from conformance.oracle import Difference
 from conformance.target import Target
+from conformance.trace import digest
 from conformance.verdict import Kind
 
+HUNG = (Kind.TIMEOUT.value, Kind.CRASH.value)  # what died may have been ended since it hung
 GRAPHS = "generated"  # stands for a graph made up on the spot, among the names of micrographs
 
 
@@ -40,6 +44,8 @@ class Session:
     database: ExampleDatabase
     minutes: float
     graphs: bool = True
+    guards: bool = True
+    patience: float = PATIENCE  # seconds for one call
     tally: Tally = field(default_factory=Tally)
     findings: Findings = field(default_factory=Findings)
     new: list[Finding] = field(default_factory=list)
@@ -49,30 +55,51 @@ class Session:
 
     def __post_init__(self) -> None:
         self.started = time.monotonic()
+        self.id = os.environ.get(SUPERVISED, "")
         self.known = {f.key for f in self.findings.known.values() if (f.backend, f.target) == (self.backend.name, self.target.name)}
         self.path = home() / f"{self.backend.name}-{self.target.name}.json"
         self.journal = home() / f"{self.backend.name}-{self.target.name}-{os.getpid()}.current"
-        self.rounds: dict[str, int] = self._resumed()
+        self.rounds: dict[str, int] = {}
+        self._resume()
 
     # ------------------------------------------------------------------------------------------ resuming
 
-    def _resumed(self) -> dict[str, int]:
-        """How many rounds each micrograph has had, from all sessions before on this version."""
+    def _resume(self) -> None:
+        """How many rounds each micrograph has had, from all sessions before on this version; and, where an earlier process of this
+        very session died, what it had done."""
         try:
             known = json.loads(self.path.read_text())
-            return {str(k): int(v) for k, v in known["rounds"].items()} if known.get("env") == self._env() else {}
+            if known.get("env") == self._env():
+                self.rounds = {str(k): int(v) for k, v in known["rounds"].items()}
+                if self.id and known["session"]["id"] == self.id:
+                    self._go_on(known["session"])
         except FileNotFoundError:
-            return {}
+            return
         except (OSError, ValueError, KeyError, TypeError, AttributeError):
+            self.rounds = {}
             self.problems.append(f"{self.path} is damaged: the session starts from the beginning")
-            return {}
+
+    def _go_on(self, said: dict[str, Any]) -> None:
+        self.started -= float(said["seconds"])
+        self.tally = Tally(**{k: set(v) if isinstance(v, list) else v for k, v in said["tally"].items()})
+        self.new = [self.findings.known[id] for id in said["new"] if id in self.findings.known]
+        self.problems += said["problems"]
 
     def _env(self) -> dict[str, str]:
         return self.backend.versions()
 
     def _remember(self) -> None:
         self.path.parent.mkdir(parents=True, exist_ok=True)
-        self.path.write_text(json.dumps({"env": self._env(), "rounds": self.rounds}))
+        done = {
+            "id": self.id,
+            "seconds": time.monotonic() - self.started,
+            "tally": {k: sorted(v) if isinstance(v, set) else v for k, v in vars(self.tally).items()},
+            "new": [finding.id for finding in self.new],
+            "problems": self.problems,
+        }
+        unfinished = self.path.with_suffix(".new")  # the process may be ended at any moment
+        unfinished.write_text(json.dumps({"env": self._env(), "rounds": self.rounds, "session": done}))
+        unfinished.replace(self.path)
 
     def _write_down(self, example: Example) -> None:
         """So that, should the process die now, it is known at what."""
@@ -105,32 +132,30 @@ class Session:
                     for name in self._next():
                         if self.out_of_time():
                             break
-                        self._round(name)
-                        self._remember()
+                        self.rounds[name] = self.rounds.get(name, -1) + 1
+                        self._remember()  # before it: should the process die of this round, the next one does not begin with it
+                        self._round(name, self.rounds[name])
                     if self.profile.derandomize:
                         break  # another time would be the same
+            self._remember()
         finally:
             self.journal.unlink(missing_ok=True)
 
     def _next(self) -> list[str]:
-        """Those first that have had the fewest rounds; a generated graph after every second."""
-        names = sorted(self.micrographs, key=lambda name: self.rounds.get(name, 0))
-        if not self.graphs:
-            return names
-        mixed = [x for i, name in enumerate(names, 1) for x in ([name, GRAPHS] if i % 2 == 0 else [name])]
-        return mixed if len(names) >= 2 else [*mixed, GRAPHS]
+        """Those first that have had the fewest rounds, of all families in turn; a generated graph after each."""
+        names = sorted(self.micrographs, key=lambda name: (self.rounds.get(name, -1), digest(name)))
+        return [x for name in names for x in (name, GRAPHS)] if self.graphs else names
 
-    def _round(self, name: str) -> None:
-        number = self.rounds[name] = self.rounds.get(name, -1) + 1
+    def _round(self, name: str, number: int) -> None:
         try:
-            source = programs.source(number) if name == GRAPHS else ""
+            source = self._graph() if name == GRAPHS else ""
             micrograph = generated(source) if source else self.micrographs[name]
             suspect = self._search(micrograph, number, source)
             if suspect is None and not source:
                 suspect = self._guards(micrograph, number)
             if suspect is not None and source:
                 self.tell(micrograph.name(), "making the graph smaller")
-                suspect = programs.smaller(suspect, source, self.backend, self.target)
+                suspect = programs.smaller(suspect, source, self.backend, self.target, patience=self.patience)
         except UsageError as error:
             self.problems.append(f"{name}: {error}")
             return
@@ -141,12 +166,24 @@ class Session:
             self.tell(name, "confirming in a fresh process")
             self._report(finding_of(suspect.example, suspect.differences[0], self.backend.name, self.target.name))
 
+    def _graph(self) -> str:
+        """The next that does not contain what was found before: it would only be found again."""
+        known = [*self.findings.known.values(), *self.unconfirmed]
+        found = [programs.signature(f.example.source) for f in known if f.example.source and f.backend == self.backend.name]
+        while True:
+            source = programs.source(self.rounds[GRAPHS])
+            if not any(lines <= programs.signature(source) for lines in found):
+                return source
+            self.rounds[GRAPHS] += 1
+
     def _search(self, micrograph: type[Micrograph], number: int, source: str) -> Suspect | None:
         name = micrograph.name()
         self.tell(name, "")
         before = self.tally.examples, self.tally.rejected
         runner = runner_for(self.backend, self.target, micrograph, self.tally, source)
-        database = None if source else Keyed(self.database, f"{self.backend.name}/{self.target}/{name}/{number % 16}")
+        runner.patience = self.patience
+        place = f"{self.backend.name}/{self.target}/{name}/{number % POOLS}"
+        database = None if source else Keyed(self.database, place, self._complain)
 
         def out_of_time() -> bool:
             self.tell(name, "")
@@ -162,12 +199,25 @@ class Session:
             self.problems.append(f"{name}: eager rejects every input that its own specs allow ({rejected} draws)")
         return suspect
 
+    def _complain(self, text: str) -> None:
+        """Once is enough."""
+        if text not in self.problems:
+            self.problems.append(text)
+
     def _guards(self, micrograph: type[Micrograph], number: int) -> Suspect | None:
         """Sequences of calls against the model of guards, for a backend that Dynamo captures for."""
-        if not hasattr(self.backend, "front_door") or not guards.predictable(micrograph) or self.out_of_time():
+        if not self.guards or not hasattr(self.backend, "front_door") or self.target.headless or not guards.playable(micrograph):
             return None
-        self.tell(micrograph.name(), "guards")
-        found = guards.search_guards(micrograph, examples=3, number=number)
+        found = None
+        for compiled in (False, True):
+            # With the compiler itself a sequence costs its compiles: one micrograph in four, another four the next round.
+            if self.out_of_time() or found or (compiled and (int(digest(micrograph.name()), 16) + number) % 4):
+                continue
+            self.tell(micrograph.name(), "guards, compiled" if compiled else "guards")
+            door = self.backend.front_door if compiled else None
+            found = guards.search_guards(
+                micrograph, door, 1 if compiled else 3, number=number, compiled=compiled, patience=self.patience, journal=self._write_down
+            )
         if found is None:
             return None
         difference = Difference(found[1].kind, "capture", found[1].detail)
@@ -176,7 +226,7 @@ class Session:
     def _report(self, suspect: Finding) -> None:
         """Confirmed in a fresh process, it is a finding; else it is kept apart."""
         self.known.add(suspect.key)
-        confirmed = confirm(suspect)
+        confirmed = confirm(suspect, timeout=3 * self.patience + 30 if suspect.kind in HUNG else 600.0)
         if not confirmed.confirmed:
             self.unconfirmed.append(confirmed)
             return

@@ -39,12 +39,13 @@ class Form:
     given: tuple[Given, ...]
     dtype: str = ""
     dynamic: bool = True
+    unbacked: tuple[str, ...] = ()  # dims that the compiler may not look at: one program for 0, 1 and more
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "cost", self._cost())
 
     def _cost(self) -> int:
-        odd = sum(stratum != 2 for _, stratum in self.strata) + bool(self.dtype) + (not self.dynamic)
+        odd = sum(stratum != 2 for _, stratum in self.strata) + bool(self.dtype) + (not self.dynamic) + len(self.unbacked)
         return odd + sum(LAYOUTS.index(g.layout) + 20 * (g.shares is not None) for g in self.given)
 
     def simpler(self) -> Iterator[Form]:
@@ -56,6 +57,8 @@ class Form:
                 yield self._with(index, replace(given_, layout=layout))
         if self.dtype:
             yield replace(self, dtype="")
+        if self.unbacked:
+            yield replace(self, unbacked=())
         for index, (dim, stratum) in enumerate(self.strata):
             if stratum != 2:
                 yield replace(self, strata=(*self.strata[:index], (dim, 2), *self.strata[index + 1 :]))
@@ -117,7 +120,16 @@ def forms(draw: st.DrawFn, micrograph: type[Micrograph]) -> Form:
     given_ = _aliased(draw, micrograph, given_)
     allowed = [str(d)[6:] for d in _dtypes(micrograph)] if not avoid else []
     dtype = draw(st.sampled_from(["", *allowed]), label="dtype")
-    return Form(0, strata, tuple(given_), dtype)
+    free = unbackable(micrograph)
+    unbacked = draw(st.sampled_from(((), (), free, free[:1])), label="unbacked") if free else ()
+    strata = tuple((dim, 2 if dim in unbacked else s) for dim, s in strata)
+    return Form(0, strata, tuple(given_), dtype, unbacked=unbacked)
+
+
+def unbackable(micrograph: type[Micrograph]) -> tuple[str, ...]:
+    """The dims whose size the contract leaves open: marked dynamic, or symbolic once they changed."""
+    capture = micrograph.contract.capture
+    return tuple(dim for dim in micrograph.dims if dim in capture.dynamic or capture.recompiles.get(dim) == 1)
 
 
 def _dtypes(micrograph: type[Micrograph]) -> list[torch.dtype]:
@@ -168,7 +180,8 @@ def calls(draw: st.DrawFn, micrograph: type[Micrograph], form: Form) -> Call:
     free = sum(s == 2 for _, s in form.strata)
     allowed = [s for s in SIZES if s <= LARGEST.get(free, 17)]
     sizes = st.one_of(st.sampled_from(allowed), st.integers(2, min(40, allowed[-1])))
-    dims = {dim: s if s < 2 else draw(sizes, label=f"size of {dim}") for dim, s in form.strata}
+    any_size = st.one_of(sizes, st.sampled_from((1, 0)))
+    dims = {d: s if s < 2 else draw(any_size if d in form.unbacked else sizes, label=f"size of {d}") for d, s in form.strata}
     return Call(dims, _values(draw, micrograph, form.given), form.dtype, draw(st.integers(0, 99), label="seed"))
 
 
@@ -205,4 +218,5 @@ def trigger(micrograph: type[Micrograph], form: Form) -> Call:
 
 def example_of(micrograph: type[Micrograph], form: Form, call: Call, dynamic: tuple[str, ...], source: str = "") -> Example:
     first = (trigger(micrograph, form),) if form.dynamic else ()
-    return Example(micrograph.name(), (*first, call), dynamic if form.dynamic else (), source)
+    marks = dynamic if form.dynamic else ()
+    return Example(micrograph.name(), (*first, call), marks, source, unbacked=form.unbacked if form.dynamic else ())

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import os
+import signal
+import time
 from collections.abc import Callable
 from typing import Any
 
@@ -65,6 +67,28 @@ def _segfault(fn: Fn) -> Fn:
     return call
 
 
+def _hang(fn: Fn) -> Fn:
+    def call(*inputs: Any) -> Any:
+        while inputs[0].shape[-1] % 2:
+            time.sleep(0.01)
+        return fn(*inputs)
+
+    return call
+
+
+def _hang_deaf(fn: Fn) -> Fn:
+    """As a loop of machine code does: no signal is heard."""
+
+    def call(*inputs: Any) -> Any:
+        if inputs[0].shape[-1] % 2:
+            signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGALRM})
+            while True:
+                time.sleep(0.01)
+        return fn(*inputs)
+
+    return call
+
+
 FAULTS: dict[str, Callable[[Fn], Fn]] = {
     "none": lambda fn: fn,
     "odd sizes": _when(lambda x, *rest: x.shape[-1] % 2 == 1),
@@ -73,6 +97,8 @@ FAULTS: dict[str, Callable[[Fn], Fn]] = {
     "third call": _third_call,
     "aliased": _lost_when_aliased,
     "segfault": _segfault,
+    "hang": _hang,
+    "deaf hang": _hang_deaf,
 }
 
 

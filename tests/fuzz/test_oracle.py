@@ -28,6 +28,8 @@ INF, NAN = float("inf"), float("nan")
         (INF, NAN, NAN, False),
         (-INF, INF, INF, False),
         (1e38, INF, 1e300, False),  # the dtype cannot hold it: infinity it is
+        (NAN, 0.0, 1.4, True),  # eager lost it as well, in its own way
+        (NAN, 1.4, 1.4, False),
     ],
 )
 def test_infinities(got: float, want: float, exact: float, right: bool) -> None:

@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
+import itertools
 import time
 from collections.abc import Iterator
 from dataclasses import replace
+from types import SimpleNamespace
 from typing import Any
+from unittest.mock import patch
 
 import pytest
 import torch
 
 from conformance import backends
-from conformance.fuzz.guards import Player, search_guards, shown
+from conformance.fuzz.guards import Player, played_through, replayed, search_guards, shown
 from conformance.fuzz.runner import Tally, runner_for
 from conformance.fuzz.search import Profile, Suspect, search
 from conformance.micrograph import load
@@ -111,8 +114,116 @@ def test_an_extra_recompile_is_seen() -> None:
     assert len(found[0].calls) == 2
 
 
-def test_healthy_guards_raise_no_alarm() -> None:
-    assert search_guards(LIBRARY["pointwise.chain"], examples=10) is None
+@pytest.mark.parametrize("name", ["pointwise.chain", "dynamic.shape_arithmetic", "pointwise.scalar_argument", "dynamic.graph_break"])
+def test_healthy_guards_raise_no_alarm(name: str) -> None:
+    assert search_guards(LIBRARY[name], examples=10) is None
+
+
+# ------------------------------------------------------------------------- guards, with Inductor behind them
+
+
+def inductor(*dropped: str) -> Any:
+    keep = lambda guards: [g.guard_type not in dropped for g in guards]
+    return lambda fn: torch.compile(fn, options={"guard_filter_fn": keep} if dropped else {})
+
+
+def test_inductor_captures_again_exactly_when_it_must() -> None:
+    assert search_guards(LIBRARY["pointwise.chain"], inductor(), examples=2, compiled=True) is None
+
+
+def test_a_guard_that_inductor_lost_is_found() -> None:
+    door = inductor("TENSOR_MATCH", "SHAPE_ENV", "DUPLICATE_INPUT")
+    found = search_guards(LIBRARY["dynamic.shape_arithmetic"], door, examples=6, compiled=True)
+    assert found is not None and len(found[0].calls) == 2, found
+    assert replayed(found[0], SimpleNamespace(front_door=door)), "the sequence alone shows it again"
+
+
+def played(door: Any, *calls: Any) -> Any:
+    return played_through(LIBRARY["pointwise.chain"], tuple(calls), door, compiled=True)
+
+
+@pytest.fixture
+def first() -> Any:
+    from conformance.fuzz.example import Call
+    from conformance.fuzz.strategies import plain
+
+    micrograph = LIBRARY["pointwise.chain"]
+    return Call(dict(micrograph.dims), plain(micrograph).given)
+
+
+def test_a_cache_that_lost_what_it_had_is_found(first: Any) -> None:
+    """After a restart the program is in the cache; with the caches off it is compiled again."""
+    assert played(inductor(), first, replace(first, stance="restart")) is None
+    with torch._inductor.config.patch(fx_graph_cache=False), torch._functorch.config.patch(enable_autograd_cache=False):
+        assert played(inductor(), first, replace(first, stance="restart")) is None, "a cache that is off promises nothing"
+
+    from torch._inductor.codecache import FxGraphCache
+
+    keys = itertools.count()
+    original = FxGraphCache.prepare_key
+
+    def forgetful(*args: Any, **more: Any) -> Any:
+        (key, debug), rest = (found := original(*args, **more))[0] or ("", []), found[1:]
+        return ((f"{key}{next(keys)}", debug), *rest)
+
+    with patch.object(FxGraphCache, "prepare_key", forgetful), torch._functorch.config.patch(enable_autograd_cache=False):
+        found = played(inductor(), first, replace(first, stance="restart"))
+    assert found is not None and found[1].kind is Kind.CACHE_MISS and found[0] == 2
+
+
+def test_a_cache_whose_key_forgets_sizes_is_found(first: Any) -> None:
+    from torch._inductor.codecache import FxGraphCache
+
+    original = FxGraphCache.prepare_key
+
+    def blind(*args: Any, **more: Any) -> Any:
+        (_, debug), *rest = original(*args, **more)
+        return (("fthesame", debug), *rest)
+
+    other = replace(first, dims={**first.dims, "b": first.dims["b"] + 2})
+    with patch.object(FxGraphCache, "prepare_key", blind), torch._functorch.config.patch(enable_autograd_cache=False):
+        found = played(inductor(), first, other)
+    assert found is not None and found[0] == 2
+
+
+def test_stances_are_held_to(first: Any) -> None:
+    other = replace(first, dims={**first.dims, "b": first.dims["b"] + 2})
+    names = ("force_eager", "eager_on_recompile", "fail_on_recompile")
+    calls = [first, *(replace(call, stance=name) for name in names for call in (first, other))]
+    assert played_through(LIBRARY["pointwise.chain"], tuple(calls), None) is None
+
+    def deaf(fn: Any) -> Any:
+        """A front end that does not hear of stances."""
+        compiled = torch.compile(fn, backend="eager")
+
+        def call(*inputs: Any) -> Any:
+            with torch.compiler.set_stance("default"):
+                return compiled(*inputs)
+
+        return call
+
+    for name in names:
+        found = played_through(LIBRARY["pointwise.chain"], (first, replace(other, stance=name)), deaf)
+        assert found is not None and found[1].kind in (Kind.EXTRA_RECOMPILE, Kind.MISSED_RECOMPILE), name
+
+
+def test_the_recompile_limit_is_held_to(first: Any) -> None:
+    """After so many captures there are no more, and the answers are still right."""
+    sizes = [{**first.dims, "b": size} for size in (first.dims["b"], 1, first.dims["b"] + 2)]
+    calls = tuple(replace(first, dims=dims, mode=mode) for mode in ("", "grad", "inference") for dims in sizes)
+    assert played_through(LIBRARY["pointwise.chain"], calls, None, limit=3) is None
+
+    def lenient(fn: Any) -> Any:
+        compiled = torch.compile(fn, backend="eager")
+
+        def call(*inputs: Any) -> Any:
+            with torch._dynamo.config.patch(recompile_limit=64):
+                return compiled(*inputs)
+
+        return call
+
+    found = played_through(LIBRARY["pointwise.chain"], calls, lenient, limit=3)
+    assert found is not None and found[1].kind is Kind.EXTRA_RECOMPILE
 
 
 def test_the_model_waits_for_a_missed_recompile() -> None:
@@ -150,4 +261,4 @@ def test_in_inductor_an_odd_size(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_every_fault_has_a_test() -> None:
-    assert {*FAULTS} == {"none", "odd sizes", "stride 0", "size 1", "third call", "aliased", "segfault"}
+    assert {*FAULTS} == {"none", "odd sizes", "stride 0", "size 1", "third call", "aliased", "segfault", "hang", "deaf hang"}

@@ -2,10 +2,15 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
+import shutil
+import socket
 import subprocess
 import sys
+import time
+from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -16,11 +21,12 @@ from hypothesis.database import DirectoryBasedExampleDatabase
 
 from conformance.errors import UsageError
 from conformance.fuzz import commands, pinned
-from conformance.fuzz.database import open_database
+from conformance.fuzz.database import Keyed, open_database
 from conformance.fuzz.example import Call, Example, Given, read
 from conformance.fuzz.finding import Findings, confirm, finding_of, key_of, normalized
 from conformance.fuzz.repro import script
-from conformance.fuzz.search import PROFILES
+from conformance.fuzz.runner import Tally, runner_for
+from conformance.fuzz.search import PROFILES, search
 from conformance.fuzz.session import Session
 from conformance.micrograph import load
 from conformance.oracle import Difference
@@ -82,6 +88,28 @@ def test_a_process_that_died_is_a_finding_of_the_next_session(kept: Path, monkey
     assert "signal 11" in found[0].detail
 
 
+def test_a_hang_is_cut_off_and_the_run_goes_on(kept: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("CONFORMANCE_PLUGINS", "tests.fuzz.lying")
+    monkeypatch.setenv("LYING_FAULT", "hang")
+    one = session(LyingBackend("hang"), kept, ("pointwise.chain", "norm.rmsnorm"), patience=1.0, guards=False)
+    one.run()
+    assert [(f.kind, f.confirmed, f.example.micrograph) for f in one.new] == [("timeout", True, "pointwise.chain")]
+    assert dict(one.new[0].example.calls[-1].dims) == {"b": 2, "n": 3}
+    assert one.rounds == {"pointwise.chain": 0, "norm.rmsnorm": 0} and one.tally.examples, "the run goes on"
+
+
+def test_a_hang_that_hears_no_signal_ends_the_process_and_another_goes_on(kept: Path) -> None:
+    options = "-b lying -m pointwise.chain --plugin tests.fuzz.lying --patience 1 --profile ci --json"
+    env = {**os.environ, "LYING_FAULT": "deaf hang", "CONFORMANCE_HOME": str(kept)}
+    ended = subprocess.run(
+        [sys.executable, "-m", "conformance.cli", "fuzz", *options.split()], env=env, capture_output=True, text=True, timeout=300
+    )
+    assert "another goes on" in ended.stderr, ended.stderr
+    assert ended.returncode == 1, ended.stderr
+    assert json.loads(ended.stdout)["findings"] == 1
+    assert [f.kind for f in Findings(kept / "fuzz" / "findings.jsonl").known.values()] == ["timeout"]
+
+
 def test_equal_findings_have_one_key() -> None:
     one, other = (Difference(Kind.CRASH, "call", f"CppCompileError: /tmp/x{n}/k.cpp:{n}: tmp{n} has no member") for n in (1, 22))
     assert key_of("a.b", None, one) == key_of("c.d", None, other)
@@ -110,9 +138,15 @@ def test_the_repro_needs_only_torch(kept: Path) -> None:
 # ------------------------------------------------------------------------------------------- bad input
 
 
-def test_a_corrupt_database_and_state_do_not_stop_a_session(kept: Path, lying: None) -> None:
-    (kept / "examples" / "0123456789abcdef").mkdir(parents=True)
-    (kept / "examples" / "0123456789abcdef" / "fedcba").write_bytes(b"\xff\x00nonsense")
+@pytest.mark.parametrize("damage", ["an entry", "a folder that is a file"])
+def test_a_corrupt_database_and_state_do_not_stop_a_session(kept: Path, lying: None, damage: str) -> None:
+    database = DirectoryBasedExampleDatabase(kept / "examples")
+    place = Keyed(database, "lying/cpu/pointwise.chain/0")
+    place.save(b"any", b"\xff\x00nonsense")
+    if damage == "a folder that is a file":
+        (entry,) = [file for file in (kept / "examples").rglob("*") if file.is_file() and file.read_bytes() == b"\xff\x00nonsense"]
+        shutil.rmtree(entry.parent)
+        entry.parent.write_text("a file")
     (kept / "fuzz").mkdir()
     (kept / "fuzz" / "lying-cpu.json").write_text("{not json")
     (kept / "fuzz" / "findings.jsonl").write_text('{"id": 1}\nnonsense\n')
@@ -120,6 +154,7 @@ def test_a_corrupt_database_and_state_do_not_stop_a_session(kept: Path, lying: N
     one.run()
     assert one.tally.examples and not one.new
     assert "damaged" in " ".join(one.problems) and len(one.findings.problems) == 2
+    assert any("example database" in problem for problem in one.problems), one.problems
 
 
 UNHAPPY = '''
@@ -156,7 +191,7 @@ def test_a_micrograph_that_rejects_its_own_specs_is_named_and_left(kept: Path) -
     ],
 )
 def test_mistakes_are_one_line(kept: Path, arguments: list[str], said: str) -> None:
-    result = CliRunner().invoke(commands.fuzz, [*arguments, "--minutes", "0.01"])
+    result = CliRunner().invoke(commands.fuzz, [*arguments, "--minutes", "0.01", "--alone"])
     assert isinstance(result.exception, UsageError) and said in str(result.exception)
 
 
@@ -167,10 +202,55 @@ def test_a_damaged_example_is_named(tmp_path: Path) -> None:
         read(file)
 
 
-def test_redis_without_the_package_says_what_to_install() -> None:
-    pytest.importorskip("hypothesis")
+def test_redis_without_the_package_says_what_to_install(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "redis", None)
+    with pytest.raises(UsageError, match="pip install"):
+        open_database("redis://localhost:6379")
+
+
+# ------------------------------------------------------------------------------------------------- redis
+
+
+@pytest.fixture
+def redis_server(tmp_path: Path) -> Iterator[str]:
+    pytest.importorskip("redis", reason="the package redis is not installed")
+    program = shutil.which("redis-server") or pytest.skip("redis-server is not installed")
+    with socket.socket() as free:
+        free.bind(("127.0.0.1", 0))
+        port = free.getsockname()[1]
+    server = subprocess.Popen([program, "--port", str(port), "--save", "", "--dir", str(tmp_path)], stdout=subprocess.DEVNULL)
+    url = f"redis://127.0.0.1:{port}"
     try:
-        import redis  # noqa: F401
-    except ImportError:
-        with pytest.raises(UsageError, match="pip install"):
-            open_database("redis://localhost:6379")
+        for _ in range(100):
+            with contextlib.suppress(UsageError):
+                open_database(url)
+                break
+            time.sleep(0.1)
+        yield url
+    finally:
+        server.kill()
+        server.wait()
+
+
+def test_a_failing_example_is_shared_by_redis(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, redis_server: str, lying: None) -> None:
+    """What one machine found, another tries first."""
+    counts = []
+    for machine in ("one", "other"):
+        monkeypatch.setenv("CONFORMANCE_HOME", str(tmp_path / machine))
+        runner = runner_for(LyingBackend("odd sizes"), CPU, LIBRARY["pointwise.chain"], Tally())
+        database = Keyed(open_database(redis_server), "lying/cpu/pointwise.chain/0")
+        assert search(runner, replace(QUICK, derandomize=False, examples=200), 0, database) is not None
+        counts.append(list(database.fetch(b"any")))
+        runner.close()
+    assert counts[0] and {*counts[0]} & {*counts[1]}
+
+
+def test_a_database_that_goes_away_does_not_end_the_session(kept: Path, redis_server: str) -> None:
+    from redis import Redis
+
+    database = open_database(redis_server)
+    Redis.from_url(redis_server).shutdown(nosave=True)
+    one = Session(LyingBackend("none"), CPU, {"pointwise.chain": LIBRARY["pointwise.chain"]}, QUICK, database, minutes=2.0, graphs=False)
+    one.run()
+    assert one.tally.examples and not one.new
+    assert sum("database" in problem for problem in one.problems) == 1, one.problems

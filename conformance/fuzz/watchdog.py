@@ -1,0 +1,52 @@
+"""What does not end is cut off: by a signal, or, where Python cannot be interrupted, by ending the process."""
+
+from __future__ import annotations
+
+import faulthandler
+import os
+import signal
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any
+
+PATIENCE = 180.0  # seconds for one call, its compile included, on a busy machine
+GRACE = 15.0  # how much later the process itself is ended
+SUPERVISED = "CONFORMANCE_FUZZ_SESSION"  # set where another process goes on after this one
+
+
+class Hung(BaseException):
+    """No end within the time given. Not an Exception: what is being watched must not catch it and go on."""
+
+
+@contextmanager
+def limited(seconds: float) -> Iterator[None]:
+    """Raises Hung inside. A loop of machine code sees no signal; where somebody goes on afterwards, the process ends then."""
+    if seconds <= 0 or threading.current_thread() is not threading.main_thread():
+        yield
+        return
+
+    def cut(*_: Any) -> None:
+        raise Hung(f"no end after {seconds:g} s")
+
+    before = signal.signal(signal.SIGALRM, cut)
+    signal.setitimer(signal.ITIMER_REAL, seconds)
+    try:
+        with _ended_after(seconds + min(GRACE, seconds)):
+            yield
+    finally:
+        signal.setitimer(signal.ITIMER_REAL, 0)
+        signal.signal(signal.SIGALRM, before)
+
+
+@contextmanager
+def _ended_after(seconds: float) -> Iterator[None]:
+    if not os.environ.get(SUPERVISED):
+        yield
+        return
+    with open(os.devnull, "w") as silent:
+        faulthandler.dump_traceback_later(seconds, exit=True, file=silent)
+        try:
+            yield
+        finally:
+            faulthandler.cancel_dump_traceback_later()
