@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import difflib
+import traceback
 from collections.abc import Iterable
+from pathlib import Path
 
 
 class UsageError(Exception):
@@ -19,9 +21,15 @@ def unknown(what: str, name: str, known: Iterable[str]) -> UsageError:
     return UsageError(f"unknown {what} {name!r}: {hint}known: {listed or 'none'}")
 
 
+def _place(error: BaseException) -> str:
+    """Where it was raised: all that there is to say of an error without words."""
+    frames = traceback.extract_tb(error.__traceback__)
+    return f" in {Path(frames[-1].filename).name}, line {frames[-1].lineno}: {frames[-1].line}" if frames else ""
+
+
 def first_line(error: BaseException, limit: int = 300) -> str:
     """The exception's type and first line of text, short enough for a table."""
     lines = [line.strip() for line in str(error).splitlines() if line.strip()]
     text = " ".join(lines[:2]) if lines and lines[0].endswith(":") else "".join(lines[:1])
-    line = f"{type(error).__name__}: {text}" if text else type(error).__name__
+    line = f"{type(error).__name__}: {text}" if text else f"{type(error).__name__}{_place(error)}"
     return line if len(line) <= limit else line[: limit - 1] + "…"

@@ -213,6 +213,8 @@ def _backward(
 class InDouble(TorchDispatchMode):
     """Ask for float64 wherever the program asks for a narrower float."""
 
+    supports_higher_order_operators = True
+
     def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
         kwargs = dict(kwargs or {})
         dtype = kwargs.get("dtype")
@@ -270,8 +272,9 @@ def reference(
     module: nn.Module, inputs: tuple[Any, ...], *, random: bool = False, calls: int = 1, fn: Callable[..., Any] | None = None
 ) -> Reference:
     """What eager gives. `fn` is the module as a target runs it, where that is not simply to call it."""
-    eager = run(fn or module, clone_inputs(inputs), module, calls=calls)
-    exact = None if random or eager.error else in_double(module, inputs, calls=calls)
+    with torch.compiler.set_stance("force_eager"):  # eager's own control flow would go through Dynamo, and leave it changed
+        eager = run(fn or module, clone_inputs(inputs), module, calls=calls)
+        exact = None if random or eager.error else in_double(module, inputs, calls=calls)
     if exact is not None and len(exact.outputs) != len(eager.outputs):
         exact = None
     return Reference(eager, exact)

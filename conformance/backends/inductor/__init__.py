@@ -126,6 +126,8 @@ def _has_cpp_compiler() -> bool:
 
 
 class InductorCompiled(Compiled):
+    programs = ("inductor_output_code",)  # as the structured trace names them
+
     def __init__(self, backend: InductorBackend, case: Case) -> None:
         self.backend, self.case, self.watch = backend, case, Watch()
         self._stack = ExitStack()
@@ -293,7 +295,7 @@ class InductorCompiled(Compiled):
         return Observation(facts, {"groups": text + "".join(f"\nlibrary: {name}" for name in externs)})
 
     def _codegen(self) -> Observation:
-        sources = [_without_paths(source) for source in self.watch.payloads("inductor_output_code")]
+        sources = [_without_paths(source) for name in self.programs for source in self.watch.payloads(name)]
         facts = {
             "programs": len(sources),
             "vector_kernels": self._snapshot["vector"],
@@ -374,6 +376,7 @@ class InductorCompiled(Compiled):
                 "file": inspect.getfile(self.case.micrograph),
                 "name": self.case.micrograph.name(),
                 "target": self.case.target.name,
+                "backend": self.backend.name,
                 "cache": str(self.folder),
                 "artifacts": str(self.folder / "artifacts"),
                 "answer": str(answer),

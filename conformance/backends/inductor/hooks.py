@@ -8,6 +8,7 @@ hook calls the function it wraps with the same arguments, so that caches and key
 from __future__ import annotations
 
 import copy
+import inspect
 import logging
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
@@ -99,6 +100,8 @@ class TraceHandler(logging.Handler):
         "dynamo_graph_break_reason",
         "aot_forward_graph_fw_metadata",
         "inductor_output_code",
+        "inductor_aot_wrapper_code",
+        "inductor_aot_kernel_code",
         "fx_graph_runnable",
     }
 
@@ -111,8 +114,8 @@ class TraceHandler(logging.Handler):
         if not metadata:
             return
         name = next(iter(metadata))
-        if name == "artifact":
-            name = metadata["artifact"].get("name", "")
+        if name in ("artifact", "graph_dump"):
+            name = metadata[name].get("name", "")
         if name in self.KEPT or "cache" in name or "graph_break" in name or "recompile" in name:
             payload = getattr(record, "payload", None)
             self.watch.events.append((name, metadata, payload if isinstance(payload, str) else ""))
@@ -249,6 +252,8 @@ def _wrap_compile_fx(original: Callable[..., Any], watch: Watch) -> Callable[...
             raise
         finally:
             inside = False
+        if not inspect.isfunction(compiled) and not inspect.ismethod(compiled):
+            return compiled  # ahead of time: files, not a function
 
         def call(*inputs: Any) -> Any:
             return captured(*inputs) if watch.rung == "captured" else compiled(*inputs)

@@ -89,9 +89,8 @@ def serve() -> None:
 def _load_and_run(request: dict[str, Any]) -> dict[str, Any]:
     import torch
 
-    from conformance import oracle
+    from conformance import backends, oracle
     from conformance.backends.base import Case
-    from conformance.backends.inductor import InductorBackend
     from conformance.backends.inductor.caches import counted
     from conformance.micrograph import load
     from conformance.target import Target
@@ -99,16 +98,15 @@ def _load_and_run(request: dict[str, Any]) -> dict[str, Any]:
     micrograph = load(request["file"])[request["name"]]
     os.environ["TORCHINDUCTOR_CACHE_DIR"] = request["cache"]
     case = Case(micrograph, Target.parse(request["target"]))
-    with InductorBackend().settings(case):
+    backend: Any = backends.get(request["backend"])
+    with backend.settings(case):
         torch._dynamo.reset()
         torch._inductor.codecache.PyCodeCache.cache_clear()
         info = torch.compiler.load_cache_artifacts(Path(request["artifacts"]).read_bytes())
         module = case.module()
         with counted() as seen:
-            fn = InductorBackend().program(case, module)
-            outcome = oracle.run(
-                lambda *inputs: fn(*InductorBackend.marked(case, inputs)), case.inputs(0), module, calls=micrograph.steps
-            )
+            fn = backend.program(case, module)
+            outcome = oracle.run(lambda *inputs: fn(*backend.marked(case, inputs)), case.inputs(0), module, calls=micrograph.steps)
     if outcome.error is not None:
         return {"error": f"{type(outcome.error).__name__}: {str(outcome.error)[:200]}", "counts": seen}
     tensors = {"outputs": outcome.outputs, "inputs": outcome.inputs, "state": outcome.state}

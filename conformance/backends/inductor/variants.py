@@ -272,8 +272,29 @@ class AheadOfTimeBackend(InductorBackend):
         return AheadOfTimeCompiled(self, case)
 
 
+@contextmanager
+def _settings_kept() -> Iterator[None]:
+    """Packaging changes settings for good: whoever compiles next would miss the cache."""
+    config = torch._inductor.config
+    before = config.get_config_copy()
+    try:
+        yield
+    finally:
+        now = config.get_config_copy()
+        for name in before:
+            if now.get(name) is not before[name] and now.get(name) != before[name]:
+                owner, _, last = name.rpartition(".")
+                holder: Any = config
+                for part in owner.split(".") if owner else ():
+                    holder = getattr(holder, part)
+                setattr(holder, last, before[name])
+
+
 class AheadOfTimeCompiled(InductorCompiled):
+    programs = ("inductor_aot_wrapper_code", "inductor_aot_kernel_code")
+
     def _open(self) -> None:
+        self._stack.enter_context(_settings_kept())
         super()._open()
         self._why = ""
         contract = self.case.micrograph.contract
@@ -282,8 +303,15 @@ class AheadOfTimeCompiled(InductorCompiled):
             self._why = "a package computes no gradients"
         elif contract.capture.graphs != 1:
             self._why = "torch.export takes no graph breaks"
+        elif self._writes_state(inputs):
+            self._why = "a package has buffers of its own: what it writes to them cannot be seen from outside"
         if not self._why:
             self._build(inputs)
+
+    def _writes_state(self, inputs: tuple[Any, ...]) -> bool:
+        before = {name: buffer.clone() for name, buffer in self.module.named_buffers()}
+        after = oracle.run(self.module, oracle.clone_inputs(inputs), self.module).state
+        return any(not torch.equal(before[name], after[name]) for name in before)
 
     def _build(self, inputs: tuple[Any, ...]) -> None:
         with torch.no_grad():
@@ -296,7 +324,6 @@ class AheadOfTimeCompiled(InductorCompiled):
             package = torch._inductor.aoti_compile_and_package(exported, package_path=str(Path(folder) / "model.pt2"))
             self._fn = torch._inductor.aoti_load_package(package)
         self.watch.compiles = max(self.watch.compiles, 1)
-        self.module = None  # parameters are in the package
 
     def __call__(self, *inputs: Any) -> Any:
         if self._why:
