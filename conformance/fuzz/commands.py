@@ -21,7 +21,9 @@ from conformance.errors import UsageError, unknown
 @click.command("fuzz")
 @click.option("-b", "--backend", default="inductor", show_default=True, metavar="B")
 @click.option("-t", "--target", metavar="T", help="cpu, cuda, sm_90 … (default: the backend's own)")
-@click.option("-m", "--micrograph", "globs", multiple=True, metavar="GLOB", help="micrographs, e.g. 'norm.*' (default: all)")
+@click.option(
+    "-m", "--micrograph", "globs", multiple=True, metavar="GLOB", help="e.g. 'norm.*'; `generated`: made-up graphs (default: all)"
+)
 @click.option("--micrographs", "folder", metavar="DIR", help="your own micrographs")
 @click.option("--minutes", type=click.FloatRange(min=0, min_open=True), help="how long (default: as the profile says)")
 @click.option("--profile", type=click.Choice(["ci", "nightly", "deep"]), default="nightly", show_default=True)
@@ -57,7 +59,7 @@ def fuzz(
     from conformance.commands.run import _importable
     from conformance.fuzz.database import open_database
     from conformance.fuzz.search import PROFILES
-    from conformance.fuzz.session import Session, chosen
+    from conformance.fuzz.session import GRAPHS, Session, chosen
     from conformance.fuzz.watchdog import PATIENCE
     from conformance.target import Target
 
@@ -72,10 +74,11 @@ def fuzz(
     if len(reasons) == 7:
         raise UsageError(f"{backend} cannot be fuzzed here for {where}: {next(iter(reasons.values()))}")
     library = micrograph.load(folder or micrograph.HOME)
-    for glob in globs:
+    named = [glob for glob in globs if glob != GRAPHS]
+    for glob in named:
         if not chosen(library, [glob]):
-            raise unknown("micrograph", glob, library)
-    names = chosen(library, globs)
+            raise unknown("micrograph", glob, [*library, GRAPHS])
+    names = chosen(library, named) if named or not globs else []
     _quiet()
     session = Session(
         found,
@@ -84,7 +87,7 @@ def fuzz(
         PROFILES[profile],
         open_database(database),
         minutes or PROFILES[profile].minutes,
-        graphs=not globs if graphs is None else graphs,
+        graphs=(not globs or GRAPHS in globs) if graphs is None else graphs,
         guards=guards,
         patience=patience or PATIENCE,
     )

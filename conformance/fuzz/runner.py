@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import itertools
 import logging
-from collections import OrderedDict
+from collections import Counter, OrderedDict
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager, ExitStack, contextmanager
 from dataclasses import dataclass, field, replace
@@ -17,9 +17,10 @@ from conformance.backends.base import Backend, CannotRun, Case
 from conformance.backends.inductor.hooks import listening
 from conformance.errors import UsageError
 from conformance.fuzz.example import Call, Example
+from conformance.fuzz.judge import judged
 from conformance.fuzz.strategies import Form, example_of, trigger
 from conformance.micrograph import Micrograph
-from conformance.stage import Stage
+from conformance.stage import STAGES, Stage
 from conformance.target import Target
 from conformance.trace import digest
 from conformance.verdict import Kind
@@ -27,6 +28,10 @@ from conformance.verdict import Kind
 
 class Rejected(Exception):
     """Eager does not take these inputs: nothing can be said of a compiler."""
+
+
+class Refused(Rejected):
+    """The compiler does not take these marks."""
 
 
 @dataclass
@@ -55,7 +60,8 @@ class Runner:
     def run(self, form: Form, call: Call) -> list[oracle.Difference]:
         """Where the backend differs from eager; empty when it is right."""
         case = Case(self.example(form, call).as_micrograph(self.micrograph), self.target)
-        ref = reference(case.module(), case.inputs(), case)
+        module = case.module()
+        ref = reference(module, case.inputs(), case, self.backend.eager(case, module))
         self.tally.examples += 1
         self.tally.compiles += 1
         self.history = [call]
@@ -67,17 +73,40 @@ class Runner:
             return [crash(error)]
         try:
             return self._judge(compiled, case, ref)
+        except Exception as error:
+            return [crash(error)]
         finally:
             compiled.close()
 
     def _judge(self, compiled: Any, case: Case, ref: oracle.Reference) -> list[oracle.Difference]:
         outcome = oracle.run(compiled, case.inputs(), compiled.module, calls=case.micrograph.steps)
         if isinstance(outcome.error, CannotRun):
-            # It was compiled and cannot run here: what it made can still be looked at, and earlier forms of it still run.
-            seen = compiled.observe(Stage.CODEGEN)
-            self.tally.kernels |= {digest(text) for text in seen.texts.values()}
-            return [oracle.Difference(f.kind, "codegen", f.detail) for f in seen.findings]
-        return oracle.compare(outcome, ref)
+            return self._earlier(compiled, case, ref)
+        return judged(outcome, ref, case.inputs(), eager=self._again(case))
+
+    def _again(self, case: Case) -> Callable[[tuple[Any, ...]], oracle.Outcome]:
+        module = case.module()
+        eager = self.backend.eager(case, module)
+        return lambda inputs: oracle.run(eager, inputs, module, calls=case.micrograph.steps)
+
+    def _earlier(self, compiled: Any, case: Case, ref: oracle.Reference) -> list[oracle.Difference]:
+        """It was compiled and cannot run here: what it made can still be looked at, and earlier forms of it still run."""
+        missing = self.backend.unavailable(self.target)
+        for stage in STAGES[: Stage.RUNTIME.order]:
+            if stage in missing:
+                continue
+            seen = compiled.observe(stage)
+            if stage is Stage.CODEGEN:
+                self.tally.kernels |= {digest(text) for text in seen.texts.values()}
+            if seen.findings:
+                return [oracle.Difference(f.kind, stage.value, f.detail) for f in seen.findings]
+            program = compiled.at(stage)
+            outcome = oracle.run(program, case.inputs(), compiled.module, calls=case.micrograph.steps) if program else None
+            if outcome is None or isinstance(outcome.error, CannotRun):
+                continue
+            if found := judged(outcome, ref, case.inputs(), strides=False, eager=self._again(case)):
+                return found
+        return []
 
     def forget(self) -> None:
         """What was interrupted half-way is in no known state: begin anew."""
@@ -107,6 +136,7 @@ class Served(Runner):
         super().__init__(backend, target, micrograph, tally, source)
         self.entries: OrderedDict[Form, Entry] = OrderedDict()
         self.dynamic: tuple[str, ...] | None = None
+        self.refusals: Counter[Form] = Counter()
         self.captures: dict[tuple[str, ...], bool] = {}  # dims → can they be unbacked?
         self.stack = ExitStack()
         self.stack.enter_context(settings(backend, Case(micrograph, target)))
@@ -119,8 +149,17 @@ class Served(Runner):
         return example_of(self.micrograph, form, call, self.entry(form).dynamic, self.source)
 
     def run(self, form: Form, call: Call) -> list[oracle.Difference]:
+        if self.refusals[form] > 3:
+            raise Rejected("the graph fixes what this form marks dynamic")
+        try:
+            return self._found(form, call)
+        except Refused:
+            self.refusals[form] += 1  # each costs a capture
+            raise
+
+    def _found(self, form: Form, call: Call) -> list[oracle.Difference]:
         if not form.dynamic:  # compiled for these very sizes
-            entry = Entry(self, call, ())
+            entry = self._static(form, call)
             ref = reference(entry.reference, self.inputs(call), entry.case)
             found = self.call(entry, call, ref)
         else:
@@ -147,14 +186,27 @@ class Served(Runner):
         fn = lambda *x: entry.fn(*marked(entry.case, x))
         outcome = oracle.run(fn, self.inputs(call), entry.module, calls=self.micrograph.steps)
         if refused(outcome.error, bool(entry.unbacked)):
-            raise Rejected("a dim that is marked dynamic is fixed by the graph at these sizes")
-        return oracle.compare(outcome, ref)
+            raise Refused("a dim that is marked dynamic is fixed by the graph at these sizes")
+        # Which strides an elementwise op gives depends on comparing sizes, which cannot be done where they may not be looked at.
+        again = lambda inputs: oracle.run(entry.reference, inputs, entry.reference, calls=self.micrograph.steps)
+        return judged(outcome, ref, self.inputs(call), not entry.unbacked, again)
+
+    def _static(self, form: Form, call: Call) -> Entry:
+        """Shrinking asks for the same sizes again and again."""
+        sized = replace(form, strata=tuple(call.dims.items()))
+        if sized not in self.entries:
+            self._make_room()
+            self.entries[sized] = Entry(self, call, ())
+        return self.entries[sized]
+
+    def _make_room(self) -> None:
+        if len(self.entries) >= self.most:
+            self.entries.popitem(last=False)
 
     def entry(self, form: Form) -> Entry:
         """The program of a form, compiled by the form's own first call."""
         if form not in self.entries:
-            if len(self.entries) >= self.most:
-                self.entries.popitem(last=False)
+            self._make_room()
             self.entries[form] = self._compiled(form)
         return self.entries[form]
 
@@ -230,8 +282,8 @@ def runner_for(backend: Backend, target: Target, micrograph: type[Micrograph], t
 # --------------------------------------------------------------------------------------------- helpers
 
 
-def reference(module: Any, inputs: tuple[Any, ...], case: Case) -> oracle.Reference:
-    ref = oracle.reference(module, inputs, random=case.micrograph.contract.runtime.random, calls=case.micrograph.steps)
+def reference(module: Any, inputs: tuple[Any, ...], case: Case, fn: Callable[..., Any] | None = None) -> oracle.Reference:
+    ref = oracle.reference(module, inputs, random=case.micrograph.contract.runtime.random, calls=case.micrograph.steps, fn=fn)
     if ref.eager.error is not None:
         raise Rejected(f"{type(ref.eager.error).__name__}: {ref.eager.error}")
     return ref

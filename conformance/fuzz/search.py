@@ -38,6 +38,7 @@ PROFILES = {
     "nightly": Profile("nightly", forms=4, examples=200, static=100, minutes=30.0),
     "deep": Profile("deep", forms=10, examples=600, static=60, minutes=240.0),
 }
+SHRINKING = 45.0  # seconds for hypothesis; the rest is done by steps that know what a compile costs
 POOLS = 16  # pools of forms for each micrograph: a failing example in the database belongs to one of them
 
 
@@ -49,8 +50,8 @@ class Alarm(Exception):
         self.form, self.call, self.differences = form, call, differences
 
 
-class TimedOut(BaseException):
-    """A call without an end. It goes past hypothesis, which would try it again and again."""
+class Enough(BaseException):
+    """It goes past hypothesis: a call without an end would be tried again and again, and its shrinker takes up to five minutes."""
 
     def __init__(self, alarm: Alarm) -> None:
         self.alarm = alarm
@@ -81,7 +82,11 @@ def search(
     journal: Callable[[Example], None] = lambda example: None,
 ) -> Suspect | None:
     """One round of `profile.examples` draws; a suspect, made small, or None."""
+    profile = fitted(profile, runner)
     found = pool(runner.micrograph, profile.forms, number % POOLS)
+    # A graph whose guards ask for a compile at almost every size has had its turn after so many.
+    most = runner.tally.compiles + 10 * profile.forms
+    alarms: list[tuple[float, Alarm]] = []
 
     @settings(
         max_examples=profile.examples,
@@ -95,21 +100,27 @@ def search(
     @seeded(0 if profile.derandomize else number)  # below the settings: a seed takes the database away
     @given(st.data())
     def one(data: st.DataObject) -> None:
-        if out_of_time():
+        if not alarms and (out_of_time() or runner.tally.compiles > most):
             return
+        if alarms and time.monotonic() > alarms[0][0] + SHRINKING:
+            raise Enough(min((alarm for _, alarm in alarms), key=lambda alarm: (alarm.form.cost, sum(alarm.call.dims.values()))))
         form = data.draw(st.sampled_from(found), label="form")
         if profile.static and data.draw(st.integers(1, profile.static), label="static") == profile.static:
             form = replace(form, dynamic=False)
         call = data.draw(calls(runner.micrograph, form), label="call")
-        check(runner, form, call, known, journal)
+        try:
+            check(runner, form, call, known, journal)
+        except Alarm as alarm:
+            alarms.append((time.monotonic(), alarm))  # from now on it is made smaller, and must fail again when it is asked to
+            raise
 
     started = time.monotonic()
     try:
         one()
     except Alarm as alarm:
         return Shrinker(runner, alarm).smallest()
-    except TimedOut as timed_out:
-        return Shrinker(runner, timed_out.alarm).smallest()
+    except Enough as enough:
+        return Shrinker(runner, enough.alarm).smallest()
     except Flaky as flaky:
         return _from_history(runner, flaky)
     except Unsatisfiable:
@@ -117,6 +128,11 @@ def search(
     finally:
         runner.seconds = time.monotonic() - started  # type: ignore[attr-defined]
     return None
+
+
+def fitted(profile: Profile, runner: Runner) -> Profile:
+    """Where each example is a compile, a few of many forms say more than many of a few, and the next micrograph has its turn."""
+    return profile if isinstance(runner, Served) else replace(profile, forms=2 * profile.forms, examples=max(profile.examples // 25, 2))
 
 
 def check(runner: Runner, form: Form, call: Call, known: Collection[str], journal: Callable[[Example], None]) -> None:
@@ -127,7 +143,7 @@ def check(runner: Runner, form: Form, call: Call, known: Collection[str], journa
         runner.tally.rejected += 1
         reject()
     if differences and differences[0].kind is Kind.TIMEOUT:
-        raise TimedOut(ALARMS[Kind.TIMEOUT](form, call, differences))
+        raise Enough(ALARMS[Kind.TIMEOUT](form, call, differences))
     if differences and key_of(runner.micrograph.name(), None, differences[0]) not in known:
         raise ALARMS[differences[0].kind](form, call, differences)
 

@@ -144,7 +144,7 @@ class Session:
     def _next(self) -> list[str]:
         """Those first that have had the fewest rounds, of all families in turn; a generated graph after each."""
         names = sorted(self.micrographs, key=lambda name: (self.rounds.get(name, -1), digest(name)))
-        return [x for name in names for x in (name, GRAPHS)] if self.graphs else names
+        return ([x for name in names for x in (name, GRAPHS)] or [GRAPHS]) if self.graphs else names
 
     def _round(self, name: str, number: int) -> None:
         try:

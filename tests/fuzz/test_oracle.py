@@ -7,6 +7,7 @@ import torch
 from torch import nn
 
 from conformance import oracle
+from conformance.fuzz.judge import judged
 
 
 def differences(got: list[float], want: list[float], exact: list[float], dtype: torch.dtype = torch.float32) -> list[oracle.Difference]:
@@ -62,3 +63,42 @@ def test_expanded_and_empty_inputs_keep_their_strides() -> None:
     made = oracle.widened(given)
     assert made is not None and made[0].stride() == (0, 1) and made[0].dtype == torch.float64
     assert made[3] == 5 and made[4].dtype == torch.int64
+
+
+class Sum(nn.Module):
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        return x.sum(dim=0)
+
+
+@pytest.mark.parametrize(("error", "right"), [(2.7e-6, True), (1e-3, False), (0.5, False)])
+def test_another_order_of_a_long_sum_is_no_finding_and_less_precision_is(error: float, right: bool) -> None:
+    x = torch.full((255, 2), 1.5258)
+    ref = oracle.reference(Sum(), (x,))
+    outcome = oracle.run(lambda y: y.sum(dim=0) * (1 + error), (x,))
+    assert (not judged(outcome, ref, (x,))) is right
+
+
+def test_an_infinity_is_no_order_of_summing() -> None:
+    x = torch.ones(255, 2)
+    outcome = oracle.run(lambda y: y.sum(dim=0) * torch.tensor([1.0, float("inf")]), (x,))
+    assert judged(outcome, oracle.reference(Sum(), (x,)), (x,))
+
+
+class Choice(nn.Module):
+    def forward(self, x: torch.Tensor, y: torch.Tensor) -> torch.Tensor:
+        return torch.softmax(x @ y, dim=-1)
+
+
+def test_a_choice_among_huge_numbers_is_a_matter_of_rounding() -> None:
+    generator = torch.Generator().manual_seed(0)
+    x = (torch.randn(64, 16, generator=generator) * 1e15, torch.randn(16, 1, generator=generator).expand(16, 8) * 1e15)
+    module = Choice()
+    ref = oracle.reference(module, x)
+    eager = lambda inputs: oracle.run(module, inputs, module)
+    other = oracle.run(lambda a, b: torch.softmax((a.flip(1) @ b.flip(0)) * (1 + 1e-6 * torch.arange(8)), dim=-1), x)
+    assert oracle.compare(other, ref), "the answers differ"
+    assert not judged(other, ref, x, eager=eager)
+    wrong = oracle.run(lambda a, b: torch.softmax(a @ b, dim=-1) + 3.0, x)
+    assert judged(wrong, ref, x, eager=eager)
+    plain = tuple(value / 1e15 for value in x)
+    assert judged(oracle.run(lambda a, b: module(a, b) + 0.1, plain), oracle.reference(module, plain), plain, eager=eager)
