@@ -1,4 +1,4 @@
-"""A cumulative sum with the engine cache on: the engine that is to be kept is None. Needs a GPU."""
+"""A cumulative sum, once as it is and once with the engine cache on: an engine that is None, or memory that is not its own. Needs a GPU."""
 
 import torch
 import torch_tensorrt
@@ -10,14 +10,19 @@ class Sum(torch.nn.Module):
 
 
 x = torch.randn(4, 67, device="cuda")
-try:
-    torch_tensorrt.dynamo.compile(
-        torch.export.export(Sum(), (x,)),
-        inputs=[x],
-        min_block_size=1,
-        immutable_weights=False,
-        cache_built_engines=True,
-        reuse_cached_engines=True,
-    )
-except TypeError as error:
-    raise SystemExit(f"TypeError: {str(error).splitlines()[0]}") from None
+settings = {"min_block_size": 1, "immutable_weights": False}
+for cached in (False, True):
+    try:
+        program = torch.export.export(Sum(), (x,))
+        compiled = torch_tensorrt.dynamo.compile(
+            program, inputs=[x], cache_built_engines=cached, reuse_cached_engines=cached, **settings
+        )
+        for _ in range(30):
+            compiled(x)
+        torch.cuda.synchronize()
+        with torch_tensorrt.runtime.enable_cudagraphs(compiled) as recorded:
+            for _ in range(30):
+                recorded(x)
+        torch.cuda.synchronize()
+    except (TypeError, RuntimeError) as error:
+        raise SystemExit(f"{type(error).__name__}: {str(error).splitlines()[0]}") from None

@@ -1,6 +1,7 @@
-"""`torch.compile(backend="torch_tensorrt")` loses a frozen weight of an embedding. Needs a GPU."""
+"""The torch.compile door loses a frozen weight of an embedding. Needs a GPU."""
 
 import torch
+from torch_tensorrt.dynamo.backend import torch_tensorrt_backend
 
 
 class Embed(torch.nn.Module):
@@ -18,6 +19,6 @@ module = Embed().cuda().eval()
 ids = torch.randint(0, 29, (3, 7), device="cuda")
 with torch.no_grad():
     try:
-        torch.compile(module, backend="torch_tensorrt", options={"min_block_size": 1})(ids)
+        torch.compile(module, backend=torch_tensorrt_backend, options={"min_block_size": 1})(ids)
     except AttributeError as error:
         raise SystemExit(f"AttributeError: {error}") from None

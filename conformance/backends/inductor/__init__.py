@@ -37,6 +37,7 @@ RUNGS = {
     Stage.CODEGEN: "generated",
 }
 BUSY = 100_000_000  # cycles of the GPU: about a twentieth of a second
+CACHE_FOLDERS = ("TORCHINDUCTOR_CACHE_DIR", "TRITON_CACHE_DIR")  # Inductor sets the second itself, once for a process
 NOT_MATCHES = re.compile(r"cache|bypass|extern_calls|async_compile|triton_bundler|benchmark|select_algorithm|cudagraph")
 
 
@@ -102,6 +103,9 @@ class InductorBackend(Backend):
             if case.micrograph.contract.runtime.random:
                 # The only way to draw the same numbers as eager: let eager's own ops draw them.
                 stack.enter_context(torch._inductor.config.patch(fallback_random=True))
+            if case.target.name != "cpu":
+                # Whether a matmul is padded is decided by a stopwatch: the same program would not be made twice.
+                stack.enter_context(torch._inductor.config.patch(shape_padding=False))
             yield
 
     @staticmethod
@@ -460,17 +464,17 @@ def _cache_in(folder: Path) -> Iterator[None]:
     """An empty cache: on disk by its folder, in memory by torch's own list of what to clear."""
     from torch._inductor.utils import clear_caches
 
-    before = os.environ.get("TORCHINDUCTOR_CACHE_DIR")
+    before = {name: os.environ.pop(name, None) for name in CACHE_FOLDERS}
     os.environ["TORCHINDUCTOR_CACHE_DIR"] = str(folder)
     clear_caches()
     try:
         yield
     finally:
         clear_caches()
-        if before is None:
-            del os.environ["TORCHINDUCTOR_CACHE_DIR"]
-        else:
-            os.environ["TORCHINDUCTOR_CACHE_DIR"] = before
+        for name, value in before.items():
+            os.environ.pop(name, None)
+            if value is not None:
+                os.environ[name] = value
 
 
 def _counted(found: list[Any]) -> dict[str, int]:
