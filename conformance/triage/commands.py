@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import sys
+import warnings
 from fnmatch import fnmatchcase
 from pathlib import Path
 from typing import Any
@@ -33,6 +34,7 @@ def triage(
     from conformance.triage import ladder
     from conformance.triage.subject import find
 
+    warnings.filterwarnings("ignore", module=r"torch\.")  # what torch says of settings that triage chose is not for the user
     if seeded:
         _seed(seeded)
     chosen = find(subject, backend, target, folder or micrograph.HOME)

@@ -323,6 +323,7 @@ def _differs_from_graph(run: ir.Run, operation: Any, values: dict[str, Any]) -> 
         return None
     got = got.reshape(want.shape) if got.shape != want.shape else got
     wrong = any(True for _ in oracle.value_differences("", got.to(want.dtype), want))
+    wrong |= getattr(operation, "dtype", want.dtype) != want.dtype
     return graphs.op_name(origin.target) if wrong else None
 
 
@@ -355,10 +356,12 @@ def _first_wrong_kernel(record: Any, inputs: list[Any], run: ir.Run, lowered: An
         for b in o.get_outputs():
             buffers[b.get_name()] = b
     found: list[tuple[str, str]] = []
+    given: dict[str, str] = {}  # buffer → the kernel that was given it
 
     def watched(name: str, function: Any, names: list[str]) -> Any:
         def call(*args: Any) -> Any:
             result = function(*args)
+            given.update(dict.fromkeys(names, name))
             for argument, value in zip(names, args, strict=False):
                 if not found and argument in buffers and isinstance(value, torch.Tensor) and argument not in run.aliases:
                     want = run.tensor(argument, buffers[argument])
@@ -374,4 +377,14 @@ def _first_wrong_kernel(record: Any, inputs: list[Any], run: ir.Run, lowered: An
             scope[name] = watched(name, scope[name], [part.strip() for part in match.group(1).split(",")])
     with torch.no_grad():
         scope["call"](list(oracle.clone_inputs(tuple(inputs))))
-    return found[0] if found else None
+    return found[0] if found else _forgotten(record, given, lowered)
+
+
+def _forgotten(record: Any, given: dict[str, str], lowered: Any) -> tuple[str, str] | None:
+    """An output of a fused group that its kernel does not write."""
+    for name in lowered.get_output_names():
+        members = _made_by(record, "", name)
+        kernel = next((given[other] for other in sorted(members) if other in given), None)
+        if name not in given and kernel is not None:
+            return kernel, name
+    return None

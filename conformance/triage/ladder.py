@@ -12,10 +12,12 @@ import torch
 
 from conformance import backends, expectations
 from conformance.backends.base import Case
+from conformance.record import without_folders
 from conformance.stage import STAGES, Stage
 from conformance.target import Target
 from conformance.triage import reduce, repro
 from conformance.triage.culprit import Culprit
+from conformance.triage.doors import door
 from conformance.triage.subject import Subject
 from conformance.triage.trail import Trail, follow
 from conformance.workbench import Result, Workbench
@@ -50,7 +52,7 @@ def triage(
     backend, target = backends.get(subject.backend), Target.parse(subject.target)
     start = time.monotonic()
     workbench = Workbench(expectations.Expectations([], {}))  # a known defect is triaged like any other
-    results = workbench.examine(subject.micrograph, backend, target)
+    results = workbench.examine(subject.micrograph, backend, target, STAGES[: Stage.CACHE.order] if subject.given else STAGES)
     found = Triage(subject, results, next((r for r in results.values() if r.verdict.unexpected), None))
     found.seconds["stage"] = time.monotonic() - start
     if found.first is None:
@@ -115,10 +117,11 @@ def _reduce(found: Triage, trail: Trail, backend: Any, limit: float, say: Callab
 
 def _write(found: Triage, trail: Trail, backend: Any, out: Path) -> None:
     assert found.first is not None and found.reduced is not None and found.culprit is not None
-    if not repro.possible(found.subject.backend, found.first.cell.stage.value, found.kind):
+    transform = found.culprit.name if found.culprit.what == "transform" else ""
+    if door(found.subject.backend, found.first.cell.stage.value) is None or (found.subject.backend == "autodeploy" and not transform):
         found.unwritten = f"there is no form of a repro yet for a {found.kind} of {found.subject.backend} at {found.first.cell.stage}"
         return
-    before, after = trail.texts(found.first.cell.stage)
+    before, after = (without_folders(text) for text in trail.texts(found.first.cell.stage))
     ops = ", ".join(
         sorted(
             {str(n.target).replace("<built-in method ", "").split(" of ")[0] for n in found.reduced.gm.graph.nodes if n.op in reduce.CALLS}
@@ -135,8 +138,10 @@ def _write(found: Triage, trail: Trail, backend: Any, out: Path) -> None:
         versions=backend.versions(),
         graph_before=before,
         graph_after=after,
+        transform=transform,
     )
-    name = f"{found.subject.backend}_{found.first.cell.stage}_{found.subject.micrograph.name().replace('.', '_')}"
+    subject = found.subject.micrograph.name().removeprefix("given.").replace(".", "_")
+    name = f"{found.subject.backend}_{found.first.cell.stage}_{subject}"
     found.repro, found.issue = out / f"{name}.py", out / f"{name}.md"
     repro.write(found.repro, found.reduced.gm, found.reduced.inputs, report)
     code, said = repro.verify(found.repro)

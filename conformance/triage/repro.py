@@ -5,16 +5,19 @@ from __future__ import annotations
 import json
 import os
 import platform
+import re
 import subprocess
 import sys
 from dataclasses import dataclass
 from pathlib import Path
+from types import ModuleType
 from typing import Any
 
 import torch
 from torch import fx
 
 from conformance.errors import UsageError
+from conformance.triage.doors import door
 
 HEAD = '''"""{title}
 
@@ -24,6 +27,7 @@ Exit code 1 while the defect is there, 0 once it is gone.
 """
 
 import sys
+import traceback
 
 import torch
 {imports}
@@ -41,15 +45,28 @@ CHECKS = {
     "value": """def main():
     module = Repro()
     eager, compiled = module(*inputs()), {compile}(module)(*inputs())
-    exact = module.double()(*[x.double() if torch.is_tensor(x) and x.is_floating_point() else x for x in inputs()])
+    try:
+        exact = module.double()(*[x.double() if torch.is_tensor(x) and x.is_floating_point() else x for x in inputs()])
+    except RuntimeError:  # a dtype is written into the graph
+        exact = eager
     flat = torch.utils._pytree.tree_leaves
     for index, (got, want, best) in enumerate(zip(flat(compiled), flat(eager), flat(exact), strict=True)):
         if got.dtype != want.dtype or got.shape != want.shape or got.stride() != want.stride():
             print(f"output {{index}}: {{got.dtype}} {{tuple(got.shape)}} {{got.stride()}}")
             print(f"in eager: {{want.dtype}} {{tuple(want.shape)}} {{want.stride()}}")
             return 1
-        error, own = ((x.double() - best.double()).abs().max().item() for x in (got, want))
-        if not error <= 4 * own + 1e-5 + 2 * torch.finfo(want.dtype).eps * best.abs().max().item():
+        if not want.is_floating_point():
+            if not torch.equal(got, want):
+                print(f"output {{index}}: {{got.tolist()}}")
+                print(f"in eager: {{want.tolist()}}")
+                return 1
+            continue
+        odd = ~(torch.isfinite(want) & torch.isfinite(best))
+        if not torch.allclose(got[odd], want[odd], equal_nan=True):
+            print(f"output {{index}}: {{got[odd].tolist()}} where eager gives {{want[odd].tolist()}}")
+            return 1
+        error, own, size = (max(x[~odd].double().abs().tolist(), default=0.0) for x in (got - best, want - best, best))
+        if not error <= 4 * own + 1e-5 + 2 * torch.finfo(want.dtype).eps * size:
             print(f"output {{index}}: error {{error:.3g}} against fp64, eager's own is {{own:.3g}}")
             return 1
     print("the defect is gone")
@@ -80,37 +97,16 @@ CHECKS = {
 """,
 }
 TAIL = """
+
 if __name__ == "__main__":
-    sys.exit(main())
+    try:
+        code = main()
+    except Exception:
+        traceback.print_exc()
+        code = 3  # this file does not run here: nothing is said of the defect
+    sys.exit(code)
 """
 CHECK_OF_KIND = {"lost_mutation": "mutation", "crash": "crash"}
-# How a compiler is called. Torch-TensorRT's engines run on a GPU only; what it lowers to runs anywhere.
-COMPILERS = {("inductor", ""): "torch.compile", ("torch_tensorrt", "decomposition"): "lowered", ("torch_tensorrt", "postgrad"): "lowered"}
-PREPARED = {
-    "lowered": """
-if not torch.cuda.is_available():  # torch_tensorrt asks for a device when it is imported
-    torch.cuda.get_device_capability = lambda *_: (9, 0)
-    torch.cuda.current_device = lambda: 0
-
-from torch_tensorrt.dynamo import CompilationSettings
-from torch_tensorrt.dynamo.lowering import get_decompositions, post_lowering
-
-
-def lowered(module):
-    \"\"\"The graph that Torch-TensorRT partitions and converts: exported, decomposed, lowered.\"\"\"
-    program = torch.export.export(module, inputs()).run_decompositions(get_decompositions())
-    return post_lowering(program.module(), CompilationSettings())
-
-"""
-}
-
-
-def _compiler(backend: str, stage: str) -> str:
-    return COMPILERS.get((backend, stage)) or COMPILERS.get((backend, ""), "")
-
-
-def possible(backend: str, stage: str, kind: str) -> bool:
-    return bool(_compiler(backend, stage))
 
 
 @dataclass
@@ -125,17 +121,20 @@ class Report:
     versions: dict[str, str]
     graph_before: str
     graph_after: str
+    transform: str = ""  # AutoDeploy: the transform at fault
 
 
 def write(path: Path, gm: fx.GraphModule, inputs: tuple[Any, ...], report: Report) -> None:
-    compiler = _compiler(report.backend, report.stage)
+    found = door(report.backend, report.stage)
+    assert found is not None
+    compiler, prepared = found
     check = CHECKS[CHECK_OF_KIND.get(report.kind, "value")].replace("{compile}", compiler).replace("{{", "{").replace("}}", "}")
     body, imports = _module_text(gm)
     head = HEAD.format(
         title=report.title,
         summary=f"{report.detail}\nStage: {report.stage}. Culprit: {report.culprit}.",
         versions=", ".join(f"{name} {version}" for name, version in report.versions.items()),
-        imports=imports + PREPARED.get(compiler, ""),
+        imports=imports + prepared.replace("{transform}", report.transform),
         body=body,
         inputs=_inputs_text(inputs),
     )
@@ -145,6 +144,8 @@ def write(path: Path, gm: fx.GraphModule, inputs: tuple[Any, ...], report: Repor
 
 def _module_text(gm: fx.GraphModule) -> tuple[str, str]:
     """The graph as Python, with whatever parameters it holds."""
+    for node in gm.graph.nodes:
+        node.type = None  # an annotation may name what only the user's file knows
     code = gm.graph.python_code("self")
     lines = [line for line in code.src.strip("\n").splitlines() if line.strip() and not line.startswith("torch.fx._symbolic_trace.wrap")]
     held = sorted({n.target for n in gm.graph.nodes if n.op == "get_attr"})
@@ -154,13 +155,14 @@ def _module_text(gm: fx.GraphModule) -> tuple[str, str]:
         made.append(f"        self.register_buffer({name!r}, {_tensor_text(value)})")
     init = ["    def __init__(self):", "        super().__init__()", *made, ""] if made else []
     imports = []
-    for name, value in sorted(code.globals.items()):
+    words = set(re.findall(r"\w+", "\n".join([*made, *lines])))
+    for name, value in sorted((name, value) for name, value in code.globals.items() if name in words):
         module = getattr(value, "__module__", None)
         if name in ("torch", "device", "inf", "nan") or name.startswith("_operator"):
             known = {"device": "from torch import device", "inf": "inf = float('inf')", "nan": "nan = float('nan')"}
             imports += [known[name]] if name in known else ["import _operator"] if name.startswith("_operator") else []
-        elif name == "fx_pytree":
-            imports.append("import torch.fx._pytree as fx_pytree")
+        elif isinstance(value, ModuleType):
+            imports.append(f"import {value.__name__} as {name}")
         elif name == "NoneType":
             imports.append("NoneType = type(None)")
         elif module and hasattr(value, "__qualname__"):
@@ -178,15 +180,25 @@ def _tensor_text(value: torch.Tensor) -> str:
     dtype = f"torch.{str(value.dtype)[6:]}"
     contiguous = value.is_contiguous()
     if value.numel() <= 64 or not value.is_floating_point():
-        text = (
-            f"torch.tensor({json.dumps(value.detach().double().tolist() if value.is_floating_point() else value.tolist())}, dtype={dtype})"
-        )
+        text = f"torch.tensor({json.dumps(_digits(value) if value.is_floating_point() else value.tolist())}, dtype={dtype})"
         text = text.replace("true", "True").replace("false", "False").replace("NaN", "float('nan')").replace("Infinity", "float('inf')")
     else:
         text = f"torch.randn({tuple(value.shape)}, dtype=torch.float64).to({dtype})"
     if not contiguous:
         text = f"torch.empty_strided({tuple(value.shape)}, {tuple(value.stride())}, dtype={dtype}).copy_({text})"
     return text
+
+
+def _digits(value: torch.Tensor) -> Any:
+    """As few digits as give the same number back."""
+
+    def short(number: Any) -> Any:
+        if isinstance(number, list):
+            return [short(n) for n in number]
+        again = (float(f"{number:.{digits}g}") for digits in range(1, 18))
+        return next((n for n in again if torch.tensor(n, dtype=value.dtype).item() == number), number)
+
+    return short(value.detach().tolist())
 
 
 # ---------------------------------------------------------------------------------------------- issue

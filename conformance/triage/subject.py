@@ -29,11 +29,12 @@ class Subject:
     backend: str
     target: str
     source: str  # as the user wrote it
+    given: bool = False  # a user's own: the fresh process of the cache stage could not load it by its name
 
 
 def find(text: str, backend: str = "inductor", target: str = "cpu", folder: Path | str = micrograph.HOME) -> Subject:
     if ".py:" in text or text.endswith(".py"):
-        subject = Subject(_of_file(text), backend, target, text)
+        subject = Subject(_of_file(text), backend, target, text, given=True)
     else:
         cell = Cell.parse(text)
         library = micrograph.load(folder)

@@ -144,6 +144,15 @@ def _copied(value: torch.Tensor) -> torch.Tensor:
     return value.detach().clone(memory_format=torch.preserve_format)
 
 
+def _flat(gm: fx.GraphModule) -> fx.GraphModule:
+    """An exported graph that takes and returns plain tensors, without its checks of sizes."""
+    for node in gm.graph.find_nodes(op="call_module", target="_guards_fn"):
+        gm.graph.erase_node(node)
+    gm.graph.set_codegen(fx.graph.CodeGen())
+    gm.recompile()
+    return gm
+
+
 # -------------------------------------------------------------------------------------- Torch-TensorRT
 
 
@@ -155,7 +164,9 @@ class TensorRTTrail(Trail):
         self.recording = getattr(self.compiled, "recording", None)
 
     def captured(self) -> list[fx.GraphModule]:
-        return [self.recording.exported.module()] if self.recording is not None and self.recording.exported is not None else []
+        if self.recording is None or self.recording.exported is None:
+            return []
+        return [_flat(self.recording.exported.module())]
 
     def culprit(self, stage: Stage, kind: str) -> Culprit | None:
         record = self.recording
@@ -200,7 +211,7 @@ class TensorRTTrail(Trail):
         record = self.recording
         exported = graphs.text(record.exported.graph_module) if record.exported is not None else ""
         chain = [exported, graphs.text(record.decomposed), graphs.text(record.lowered), graphs.text(record.partitioned)]
-        place = min(stage.order - 1, len(chain) - 1)
+        place = min(stage.order, len(chain) - 1)
         return (chain[place - 1] if place else ""), chain[place]
 
 
@@ -211,8 +222,10 @@ class AutoDeployTrail(Trail):
     """Its stages are lists of transforms: they are applied once more, one at a time."""
 
     def captured(self) -> list[fx.GraphModule]:
+        from conformance.backends.autodeploy import graph
+
         found = self.compiled._graphs.get(Stage.CAPTURE)
-        return [] if found is None else [found]
+        return [] if found is None else [_flat(graph.copied(found))]
 
     def culprit(self, stage: Stage, kind: str) -> Culprit | None:
         if stage not in (Stage.DECOMPOSITION, Stage.POSTGRAD, Stage.FUSION):

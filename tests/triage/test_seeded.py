@@ -33,6 +33,18 @@ def test_goes_in_and_comes_out(fault: seeded.Fault) -> None:
             pass
 
 
+def test_one_inside_the_other_and_one_that_cannot_go_in() -> None:
+    path = "torch._inductor.codegen.cpp:CppOverrides.tanh"
+    owner, name = find(path)
+    before = inspect.getattr_static(owner, name)
+    with seeded.get("tanh_written_as_sinh"), seeded.get("fusion_off"):
+        assert inspect.getattr_static(owner, name) is not before
+    assert inspect.getattr_static(owner, name) is before
+    with pytest.raises(ZeroDivisionError), seeded.get("tanh_written_as_sinh"):
+        1 / 0  # noqa: B018
+    assert inspect.getattr_static(owner, name) is before
+
+
 def test_swapped_keeps_static_methods_and_puts_them_back() -> None:
     path = "torch._inductor.codegen.cpp:CppOverrides.tanh"
     owner, name = find(path)

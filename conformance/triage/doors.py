@@ -1,0 +1,98 @@
+"""How a repro calls a compiler: text that goes into the repro, and imports nothing of this project."""
+
+from __future__ import annotations
+
+LOWERED = '''
+if not torch.cuda.is_available():  # torch_tensorrt asks for a device when it is imported
+    torch.cuda.get_device_capability = lambda *_: (9, 0)
+    torch.cuda.current_device = lambda: 0
+
+from torch_tensorrt.dynamo import CompilationSettings
+from torch_tensorrt.dynamo.lowering import get_decompositions, post_lowering
+
+
+def lowered(module):
+    """The graph that Torch-TensorRT partitions and converts: exported, decomposed, lowered."""
+    program = torch.export.export(module, inputs()).run_decompositions(get_decompositions())
+    return post_lowering(program.module(), CompilationSettings())
+
+'''
+
+TRANSFORMED = '''
+import importlib
+import logging
+import os
+import pathlib
+import types
+
+import yaml
+from torch.overrides import TorchFunctionMode
+
+TRANSFORM = "{transform}"
+AUTODEPLOY = "tensorrt_llm._torch.auto_deploy"
+
+
+class Unbuilt:
+    """tensorrt_llm from the sources alone (TRTLLM_SRC=checkout): what needs its compiled parts is missing."""
+
+    OPEN = (AUTODEPLOY, "tensorrt_llm._torch.modules.fla", "tensorrt_llm._torch.modules.mamba", "tensorrt_llm._torch.compilation")
+    HOLLOW = ("", "._torch", "._torch.modules", "._torch.modules.fla", "._torch.modules.mamba", "._torch.compilation")
+
+    def __init__(self, root):
+        for name in ("tensorrt_llm" + part for part in self.HOLLOW):
+            sys.modules[name] = package = types.ModuleType(name)
+            package.__path__ = [str(pathlib.Path(root).joinpath(*name.split(".")))]
+        sys.modules["tensorrt_llm.logger"] = module = types.ModuleType("tensorrt_llm.logger")
+        module.logger = logging.getLogger("tensorrt_llm")
+        sys.meta_path.insert(0, self)
+
+    def find_spec(self, name, path=None, target=None):
+        if name.startswith("tensorrt_llm.") and not any(name == known or name.startswith(known + ".") for known in self.OPEN):
+            raise ModuleNotFoundError(f"No module named {name!r}", name=name)
+
+
+class OnTheCPU(TorchFunctionMode):
+    def __torch_function__(self, func, types, args=(), kwargs=None):
+        kwargs = dict(kwargs or {})
+        if str(kwargs.get("device")).startswith("cuda"):
+            kwargs["device"] = "cpu"
+        return func(*args, **kwargs)
+
+
+def transformed(module):
+    """The exported graph after this one transform, with the settings of AutoDeploy's default.yaml."""
+    if "TRTLLM_SRC" in os.environ:
+        Unbuilt(os.environ["TRTLLM_SRC"])
+    if not torch.cuda.is_available():  # transforms ask how much memory is free, and make example tensors on a GPU
+        torch.cuda.mem_get_info = lambda device=None: (1 << 34, 1 << 34)
+        torch.cuda.memory_reserved = torch.cuda.memory_allocated = lambda device=None: 0
+        torch.cuda.empty_cache = torch.cuda.synchronize = lambda device=None: None
+        torch.cuda.get_device_capability = lambda device=None: (9, 0)
+        OnTheCPU().__enter__()
+    load = lambda name: importlib.import_module(f"{AUTODEPLOY}.{name}")
+    load("transform.library")
+    folder = pathlib.Path(importlib.import_module(AUTODEPLOY).__file__).parent
+    settings = yaml.safe_load((folder / "config" / "default.yaml").read_text())["transforms"][TRANSFORM]
+    optimizer = load("transform.optimizer").InferenceOptimizer(None, {TRANSFORM: settings})
+    with torch.no_grad():
+        graph = load("export").torch_export_to_gm(module, args=inputs(), clone=False)
+        transform = load("transform.interface").TransformRegistry.get(TRANSFORM)(optimizer.config[TRANSFORM])
+        graph = transform(graph, None, None, optimizer.shared_config, 0)
+        load("utils._graph").move_to_device(graph, "cpu")
+    return graph
+
+'''
+
+# By backend and stage, "" being any: the name of the function that compiles, and what defines it.
+DOORS: dict[tuple[str, str], tuple[str, str]] = {
+    ("inductor", ""): ("torch.compile", ""),
+    ("torch_tensorrt", "decomposition"): ("lowered", LOWERED),  # engines run on a GPU only; what is lowered runs anywhere
+    ("torch_tensorrt", "postgrad"): ("lowered", LOWERED),
+    ("autodeploy", "decomposition"): ("transformed", TRANSFORMED),
+    ("autodeploy", "postgrad"): ("transformed", TRANSFORMED),
+    ("autodeploy", "fusion"): ("transformed", TRANSFORMED),
+}
+
+
+def door(backend: str, stage: str) -> tuple[str, str] | None:
+    return DOORS.get((backend, stage)) or DOORS.get((backend, ""))

@@ -1,0 +1,80 @@
+"""The file that a maintainer gets: it needs nothing of this project, and its exit code tells the truth."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+from torch import fx
+
+from conformance.triage import repro
+from conformance.triage.doors import DOORS
+
+INF, NAN = float("inf"), float("nan")
+
+
+def written(path: Path, function: Any, inputs: tuple[Any, ...], kind: str = "wrong_result") -> str:
+    report = repro.Report("title", "codegen", kind, "detail", "culprit", "inductor", "cpu", {"torch": torch.__version__}, "before", "after")
+    repro.write(path, fx.symbolic_trace(function), inputs, report)
+    text = path.read_text()
+    assert "conformance" not in text
+    return text
+
+
+def outcome(path: Path, compiler: str) -> tuple[int, str]:
+    """Run it with another compiler in the place of torch.compile: what a right or a wrong one would make of it."""
+    path.write_text(path.read_text().replace("torch.compile(module)", f"({compiler})(module)"))
+    done = subprocess.run([sys.executable, str(path)], capture_output=True, text=True, cwd=path.parent)
+    return done.returncode, (done.stdout or done.stderr).strip().splitlines()[-1]
+
+
+def double(x: torch.Tensor) -> Any:
+    return (x * 2, x > 0)
+
+
+RIGHT, WRONG = "lambda m: m", "lambda m: lambda x: (x * 2.01, x > 0)"
+SPECIAL = (torch.tensor([1.0, -2.5, INF, -INF, NAN, 0.1]),)
+
+
+@pytest.mark.parametrize(
+    ("compiler", "code", "said"),
+    [
+        (RIGHT, 0, "the defect is gone"),
+        (WRONG, 1, "output 0: error 0.025 against fp64"),
+        ("lambda m: lambda x: (x * 2, x >= 0.5)", 1, "in eager: "),
+        ("lambda m: lambda x: (x.nan_to_num() * 2, x > 0)", 1, "where eager gives"),
+        ("lambda m: lambda x: (x.double() * 2, x > 0)", 1, "in eager: torch.float32"),
+        ("lambda m: lambda x: 1 / 0", 3, "ZeroDivisionError"),
+    ],
+    ids=["right", "wrong", "wrong integers", "another infinity", "another dtype", "does not run here"],
+)
+def test_exits_1_while_the_defect_is_there(tmp_path: Path, compiler: str, code: int, said: str) -> None:
+    path = tmp_path / "repro.py"
+    written(path, double, SPECIAL)
+    got = outcome(path, compiler)
+    assert (got[0], said in got[1]) == (code, True), got
+
+
+def test_a_lost_write(tmp_path: Path) -> None:
+    path = tmp_path / "repro.py"
+    for compiler, code in ((RIGHT, 0), ("lambda m: lambda x: m(x.clone())", 1)):
+        written(path, lambda x: x.add_(1), (torch.zeros(3),), "lost_mutation")
+        assert outcome(path, compiler)[0] == code
+
+
+def test_numbers_have_as_few_digits_as_they_need(tmp_path: Path) -> None:
+    values = torch.tensor([0.1, 1 / 3, 16777216.0, INF])
+    text = written(tmp_path / "repro.py", double, (values,))
+    assert "[0.1, 0.33333334, 16777216.0, float('inf')]" in text
+    assert "NoneType" not in text and "fx_pytree" not in text
+
+
+@pytest.mark.parametrize("name", {name: text for name, text in DOORS.values() if text})
+def test_doors_are_python_and_import_nothing_of_this_project(name: str) -> None:
+    text = {name: text for name, text in DOORS.values()}[name]
+    compile(text, name, "exec")
+    assert f"def {name}(" in text and "conformance" not in text
