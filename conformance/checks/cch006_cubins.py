@@ -9,6 +9,5 @@ from conformance.verdict import Kind
 
 @check("CCH006", Stage.CACHE, "on a GPU the compiled kernels are in the cache too")
 def cubins(seen: Seen) -> Iterator[tuple[Kind, str]]:
-    kernels = seen.contract.fusion.kernels
-    if seen.facts.get("cubins") == 0 and kernels is not None and kernels > 0:
+    if seen.facts.get("cubins") == 0:
         yield Kind.CACHE_MISS, "the cache holds no cubin, though kernels were compiled"

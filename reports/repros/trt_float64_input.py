@@ -10,8 +10,10 @@ class Double(torch.nn.Module):
 
 
 x = torch.randn(45, dtype=torch.float64, device="cuda")
-compiled = torch_tensorrt.dynamo.compile(torch.export.export(Double(), (x,)), inputs=[x], min_block_size=1, truncate_double=True)
+program = torch.export.export(Double(), (x,))
 try:
-    compiled(x)
+    torch_tensorrt.dynamo.compile(program, inputs=[x], min_block_size=1, truncate_double=True)(x)
+    program = torch.export.export(Double(), (x,))
+    torch_tensorrt.dynamo.compile(program, inputs=[x], min_block_size=1, truncate_double=True, use_python_runtime=False)(x)
 except RuntimeError as error:
     raise SystemExit(f"RuntimeError: {error}") from None

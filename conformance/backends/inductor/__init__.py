@@ -327,7 +327,7 @@ class InductorCompiled(Compiled):
             verdict = Verdict.FALLBACK if promised else Verdict.UNSUPPORTED
             return Observation(facts, verdict=verdict, reason=f"the cache was bypassed: {self._bypass_reason()}")
         artifacts = torch.compiler.save_cache_artifacts()
-        if self.case.target.name == "cuda":
+        if self.case.target.name == "cuda" and any(g.kernels for g in self.watch.graphs):
             facts["cubins"] = sum(1 for _ in self.folder.rglob("*.cubin"))
         differs: dict[str, str] = {}
         for name, probe in self._cache_probes():
