@@ -206,7 +206,7 @@ def _digits(value: torch.Tensor) -> Any:
 
 def issue_text(report: Report, repro: Path, nodes: tuple[int, int] | None) -> str:
     env = {"python": platform.python_version(), "machine": platform.machine(), **report.versions}
-    shrunk = f"\nReduced from {nodes[0]} nodes to {nodes[1]}.\n" if nodes else ""
+    shrunk = f"\nReduced from {nodes[0]} nodes to {nodes[1]}.\n" if nodes and nodes[0] != nodes[1] else ""
     return f"""# {report.title}
 
 **Stage**: {report.stage} ({report.backend}, target {report.target})

@@ -3,7 +3,8 @@ culprit inside it. Each backend leaves something else; a backend without a trail
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import re
+from collections.abc import Callable, Iterable
 from typing import Any
 
 import torch
@@ -121,12 +122,18 @@ class InductorTrail(Trail):
         return Culprit("runtime", "what calls the program", why)
 
     def texts(self, stage: Stage) -> tuple[str, str]:
-        captured = "\n".join(graphs.text(g) for g in self.watch.captured)
-        aot = "\n".join(graphs.text(g) for g in self.watch.aot)
-        after = "\n".join(graphs.text(g.postgrad) for g in self.watch.graphs)
-        source = "\n".join(getattr(g.program, "source_code", "") or "" for g in self.watch.graphs)
+        captured = _each_once(graphs.text(g) for g in self.watch.captured)
+        aot = _each_once(graphs.text(g) for g in self.watch.aot)
+        after = _each_once(graphs.text(g.postgrad) for g in self.watch.graphs)
+        source = _each_once(getattr(g.program, "source_code", "") or "" for g in self.watch.graphs)
         table = {Stage.CAPTURE: ("", captured), Stage.DECOMPOSITION: (captured, aot), Stage.POSTGRAD: (aot, after)}
         return table.get(stage, (after, source))
+
+
+def _each_once(texts: Iterable[str]) -> str:
+    """Compiling again, as the ladder does, gives the same text under another number."""
+    found = {re.sub(r"# AOT ID.*", "", text): text for text in texts}
+    return "\n".join(found.values())
 
 
 class _Recording:
