@@ -52,9 +52,15 @@ def _equal(got: Any, want: Any) -> bool:
     return bool(got is want or got == want)
 
 
+def _same_ends(got: torch.Tensor, want: torch.Tensor) -> bool:
+    """Infinities and NaN in the same places, and of the same kind."""
+    odd = ~(torch.isfinite(got) & torch.isfinite(want))
+    return _equal(torch.where(odd, got, 0), torch.where(odd, want, 0))
+
+
 def _by_order(got: Any, want: Any, exact: Any, terms: int) -> bool:
     """Any order of summing so many terms is right to their number times the precision of the sum, which is at least float32's."""
-    if not _floats(got, want, exact) or not torch.equal(torch.isfinite(got), torch.isfinite(exact)):
+    if not _floats(got, want, exact) or not _same_ends(got, want) or not torch.equal(torch.isfinite(got), torch.isfinite(exact)):
         return _equal(got, want)
     g, w, e = (torch.nan_to_num(x.detach().double(), 0, 0, 0) for x in (got, want, exact))
     precision = 2.0**-53 if got.dtype is torch.float64 else 2.0**-24
@@ -80,30 +86,23 @@ def _as_far(values: tuple[Any, ...]) -> bool:
         return True
     if not _floats(got, want, *trials):
         return False
-    if not torch.equal(torch.isfinite(got), torch.isfinite(want)):
-        return any(not torch.equal(torch.isfinite(trial), torch.isfinite(want)) for trial in trials)
+    if not _same_ends(got, want):
+        return any(not _same_ends(trial, want) for trial in trials)
     far = lambda x: float(torch.nan_to_num(x.detach().double() - want.detach().double(), 0, 0, 0).abs().max())
-    return far(got) <= 4 * max(far(trial) for trial in trials)
+    return far(got) <= 1.5 * max(far(trial) for trial in trials)
 
 
 def _nudged(inputs: tuple[Any, ...], seed: int) -> tuple[Any, ...]:
-    """The same inputs, with large numbers changed in their last bits."""
+    """The same inputs, with large numbers changed in their last bits: storage by storage, since inputs may overlap and share."""
     generator = torch.Generator().manual_seed(seed)
-    made = oracle.clone_inputs(inputs)
+    made, storages = oracle.clone_inputs(inputs), set()
     for value in made:
-        if isinstance(value, torch.Tensor) and value.is_floating_point() and value.numel():
-            with torch.no_grad():
-                flat = value.detach()
-                steps = torch.randint(-2, 3, flat.shape, generator=generator).to(flat.device)
-                moved = torch.where(flat.abs() > LARGE, flat * (1 + steps * torch.finfo(flat.dtype).eps), flat).to(flat.dtype)
-                _write(flat, moved)
+        if not isinstance(value, torch.Tensor) or not value.is_floating_point() or value.untyped_storage().data_ptr() in storages:
+            continue
+        storage = value.untyped_storage()
+        storages.add(storage.data_ptr())
+        count = storage.nbytes() // value.element_size()
+        flat = torch.empty(0, dtype=value.dtype, device=value.device).set_(storage, 0, (count,), (1,))
+        steps = torch.randint(-2, 3, (count,), generator=generator).to(value.device)
+        flat.copy_(torch.where(flat.abs() > LARGE, flat * (1 + steps * torch.finfo(flat.dtype).eps), flat))
     return made
-
-
-def _write(value: torch.Tensor, moved: torch.Tensor) -> None:
-    """Through overlapping strides as well: the last write wins, and any is as good."""
-    if value.numel() == value.untyped_storage().nbytes() // max(value.element_size(), 1) and value.is_non_overlapping_and_dense():
-        value.copy_(moved)
-        return
-    for index in torch.cartesian_prod(*(torch.arange(n) for n in value.shape)).reshape(-1, value.dim())[:4096]:
-        value[tuple(index.tolist())] = moved[tuple(index.tolist())]

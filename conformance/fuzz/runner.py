@@ -65,6 +65,15 @@ class Runner:
         self.tally.examples += 1
         self.tally.compiles += 1
         self.history = [call]
+        seen = Tally()
+        try:
+            with counted(seen):
+                return self._compiled_and_run(case, ref)
+        finally:
+            self.tally.guards |= seen.guards
+            self.tally.kernels |= seen.kernels
+
+    def _compiled_and_run(self, case: Case, ref: oracle.Reference) -> list[oracle.Difference]:
         try:
             compiled = self.backend.compile(case)
         except UsageError:
@@ -146,7 +155,7 @@ class Served(Runner):
         return self.backend.front_door(fn)  # type: ignore[attr-defined, no-any-return]
 
     def example(self, form: Form, call: Call) -> Example:
-        return example_of(self.micrograph, form, call, self.entry(form).dynamic, self.source)
+        return example_of(self.micrograph, form, call, self._markable(), self.source)
 
     def run(self, form: Form, call: Call) -> list[oracle.Difference]:
         if self.refusals[form] > 3:

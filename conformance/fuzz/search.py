@@ -15,7 +15,7 @@ from hypothesis.errors import Flaky, Unsatisfiable
 from conformance.fuzz.example import Call, Example
 from conformance.fuzz.finding import key_of
 from conformance.fuzz.runner import Rejected, Runner, Served
-from conformance.fuzz.strategies import SIZES, Form, calls, pool
+from conformance.fuzz.strategies import SIZES, Form, calls, pool, trigger
 from conformance.fuzz.watchdog import Hung, limited
 from conformance.oracle import Difference
 from conformance.verdict import Kind
@@ -171,6 +171,9 @@ class Shrinker:
         self.kind = alarm.differences[0].kind
 
     def smallest(self) -> Suspect:
+        if self.kind is Kind.TIMEOUT:  # which of the two has no end, the call or the one that its form is compiled with?
+            first = trigger(self.runner.micrograph, self.alarm.form)
+            any(self._try(replace(self.alarm.form, dynamic=False), call) for call in (self.alarm.call, first))
         moved = True
         while moved and time.monotonic() < self.until:
             moved = any(self._try(form, call) for form, call in self._steps())

@@ -84,6 +84,18 @@ def test_an_infinity_is_no_order_of_summing() -> None:
     assert judged(outcome, oracle.reference(Sum(), (x,)), (x,))
 
 
+def test_a_nan_is_no_infinity() -> None:
+    x = torch.tensor([[float("inf"), 1.0]])
+    outcome = oracle.run(lambda y: y.sum(dim=0) * 1.0, (x,))
+    ref = oracle.reference(Nan(), (x,))
+    assert judged(outcome, ref, (x,), eager=lambda inputs: oracle.run(Nan(), inputs))
+
+
+class Nan(nn.Module):
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        return (x - x).sum(dim=0) + x.sum(dim=0)
+
+
 class Choice(nn.Module):
     def forward(self, x: torch.Tensor, y: torch.Tensor) -> torch.Tensor:
         return torch.softmax(x @ y, dim=-1)
