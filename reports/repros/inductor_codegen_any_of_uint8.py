@@ -1,12 +1,13 @@
 """inductor: wrong metadata at codegen (any)
 
 first call: output 0: dtype bool, eager has uint8
-Stage: codegen. Culprit: wrapper call(): every kernel computes what was lowered; the order of kernels, the buffers they share, or what is returned is wrong.
+Stage: codegen. Culprit: lowering aten.any.default: the loops lowered from it compute something else (buf0, from aten.any.default).
 Versions: torch 2.14.1+cu130, triton 3.8.0
 Exit code 1 while the defect is there, 0 once it is gone.
 """
 
 import sys
+import traceback
 
 import torch
 
@@ -27,7 +28,10 @@ def inputs():
 def main():
     module = Repro()
     eager, compiled = module(*inputs()), torch.compile(module)(*inputs())
-    exact = module.double()(*[x.double() if torch.is_tensor(x) and x.is_floating_point() else x for x in inputs()])
+    try:
+        exact = module.double()(*[x.double() if torch.is_tensor(x) and x.is_floating_point() else x for x in inputs()])
+    except RuntimeError:  # a dtype is written into the graph
+        exact = eager
     flat = torch.utils._pytree.tree_leaves
     for index, (got, want, best) in enumerate(zip(flat(compiled), flat(eager), flat(exact), strict=True)):
         if got.dtype != want.dtype or got.shape != want.shape or got.stride() != want.stride():
@@ -51,5 +55,11 @@ def main():
     print("the defect is gone")
     return 0
 
+
 if __name__ == "__main__":
-    sys.exit(main())
+    try:
+        code = main()
+    except Exception:
+        traceback.print_exc()
+        code = 3  # this file does not run here: nothing is said of the defect
+    sys.exit(code)

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import shutil
+
 import pytest
 
 from conformance.errors import UsageError
-from conformance.triage.bisect import Answer, between, in_folder, search
+from conformance.triage.bisect import Answer, Environments, between, in_folder, released, search
 
 VERSIONS = ["2.11.0", "2.12.0", "2.12.1", "2.13.0", "2.14.0", "2.14.1", "2.15.0"]
 
@@ -74,3 +76,19 @@ def test_a_folder_of_wheels(tmp_path) -> None:
     assert in_folder("torch", tmp_path) == ["2.12.0+cpu", "2.14.1"]
     with pytest.raises(UsageError, match="no wheel of triton"):
         in_folder("triton", tmp_path)
+
+
+def test_without_a_network_the_list_of_releases_is_asked_for() -> None:
+    with pytest.raises(UsageError, match=r"no list of releases of torch \(no network\?.*name them with --versions"):
+        released("torch", "http://127.0.0.1:9/pypi")
+
+
+@pytest.mark.skipif(shutil.which("uv") is None, reason="needs uv")
+def test_a_version_that_cannot_be_had_is_no_crash(tmp_path, monkeypatch) -> None:
+    monkeypatch.setenv("CONFORMANCE_HOME", str(tmp_path))
+    said: list[str] = []
+    environments = Environments("no-such-package-at-all", options=["--offline", "--no-index"], say=said.append)
+    with pytest.raises(LookupError):
+        environments.python("1.0")
+    assert said == ["installing no-such-package-at-all 1.0"]
+    assert not list(tmp_path.glob("envs/*/ready")), "it is tried again the next time"
