@@ -6,17 +6,15 @@ Versions: torch 2.14.1+cu130, autodeploy 1.3.0rc17, autodeploy_form checkout
 Exit code 1 while the defect is there, 0 once it is gone.
 """
 
-import sys
-import traceback
-
-import torch
-
 import importlib
 import logging
 import os
 import pathlib
+import sys
+import traceback
 import types
 
+import torch
 import yaml
 from torch.overrides import TorchFunctionMode
 
