@@ -3,19 +3,16 @@
 from __future__ import annotations
 
 LOWERED = '''
-if not torch.cuda.is_available():  # torch_tensorrt asks for a device when it is imported
-    torch.cuda.get_device_capability = lambda *_: (9, 0)
-    torch.cuda.current_device = lambda: 0
-
-from torch_tensorrt.dynamo import CompilationSettings
-from torch_tensorrt.dynamo.lowering import get_decompositions, post_lowering
-
-
 def lowered(module):
     """The graph that Torch-TensorRT partitions and converts: exported, decomposed, lowered."""
+    if not torch.cuda.is_available():  # torch_tensorrt asks for a device when it is imported
+        torch.cuda.get_device_capability = lambda *_: (9, 0)
+        torch.cuda.current_device = lambda: 0
+    from torch_tensorrt.dynamo import CompilationSettings
+    from torch_tensorrt.dynamo.lowering import get_decompositions, post_lowering
+
     program = torch.export.export(module, inputs()).run_decompositions(get_decompositions())
     return post_lowering(program.module(), CompilationSettings())
-
 '''
 
 TRANSFORMED = '''
@@ -80,7 +77,6 @@ def transformed(module):
         graph = transform(graph, None, None, optimizer.shared_config, 0)
         load("utils._graph").move_to_device(graph, "cpu")
     return graph
-
 '''
 
 # By backend and stage, "" being any: the name of the function that compiles, and what defines it.

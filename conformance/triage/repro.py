@@ -8,6 +8,7 @@ import platform
 import re
 import subprocess
 import sys
+import textwrap
 from dataclasses import dataclass
 from pathlib import Path
 from types import ModuleType
@@ -26,13 +27,9 @@ Versions: {versions}
 Exit code 1 while the defect is there, 0 once it is gone.
 """
 
-import sys
-import traceback
-
-import torch
 {imports}
 
-class Repro(torch.nn.Module):
+{prepared}class Repro(torch.nn.Module):
 {body}
 
 def inputs():
@@ -75,8 +72,8 @@ CHECKS = {
     "mutation": """def main():
     module = Repro()
     left, right = inputs(), inputs()
-    eager = module(*left)
-    compiled = {compile}(module)(*right)
+    module(*left)
+    {compile}(module)(*right)
     for index, (want, got) in enumerate(zip(left, right, strict=True)):
         if torch.is_tensor(want) and not torch.allclose(got, want, rtol=1e-3, atol=1e-4):
             print(f"input {{index}} is not what eager left in it")
@@ -129,12 +126,14 @@ def write(path: Path, gm: fx.GraphModule, inputs: tuple[Any, ...], report: Repor
     assert found is not None
     compiler, prepared = found
     check = CHECKS[CHECK_OF_KIND.get(report.kind, "value")].replace("{compile}", compiler).replace("{{", "{").replace("}}", "}")
-    body, imports = _module_text(gm)
+    body, lines = _module_text(gm)
+    wanted, prepared = _imports_apart(prepared.replace("{transform}", report.transform))
     head = HEAD.format(
         title=report.title,
-        summary=f"{report.detail}\nStage: {report.stage}. Culprit: {report.culprit}.",
+        summary=_wrapped(f"{report.detail}\nStage: {report.stage}. Culprit: {report.culprit}."),
         versions=", ".join(f"{name} {version}" for name, version in report.versions.items()),
-        imports=imports + prepared.replace("{transform}", report.transform),
+        imports=_sorted_imports(["import sys", "import traceback", "import torch", *lines, *wanted]),
+        prepared=prepared,
         body=body,
         inputs=_inputs_text(inputs),
     )
@@ -142,12 +141,37 @@ def write(path: Path, gm: fx.GraphModule, inputs: tuple[Any, ...], report: Repor
     path.write_text(head + check + TAIL, encoding="utf-8")
 
 
-def _module_text(gm: fx.GraphModule) -> tuple[str, str]:
+def _wrapped(text: str, width: int = 120, indent: str = "") -> str:
+    lines = [
+        textwrap.fill(line, width, subsequent_indent=indent, break_long_words=False, break_on_hyphens=False) for line in text.split("\n")
+    ]
+    return "\n".join(lines)
+
+
+def _imports_apart(text: str) -> tuple[list[str], str]:
+    """The imports that a door begins with, and the rest of it."""
+    lines = text.strip("\n").split("\n") if text else []
+    count = next((n for n, line in enumerate(lines) if line and not line.startswith(("import ", "from "))), len(lines))
+    rest = "\n".join(lines[count:])
+    return [line for line in lines[:count] if line], f"{rest}\n\n\n" if rest else ""
+
+
+def _sorted_imports(lines: list[str]) -> str:
+    """As everybody sorts them: the standard library, then the rest; names that are no imports last."""
+    given = [line for line in dict.fromkeys(lines) if line.startswith(("import ", "from "))]
+    own = [line for line in given if line.split()[1].split(".")[0] in sys.stdlib_module_names]
+    blocks = [sorted(block, key=lambda line: (line.startswith("from"), line)) for block in (own, [x for x in given if x not in own])]
+    blocks.append([line for line in dict.fromkeys(lines) if line not in given])
+    return "\n\n".join("\n".join(block) for block in blocks if block) + "\n"
+
+
+def _module_text(gm: fx.GraphModule) -> tuple[str, list[str]]:
     """The graph as Python, with whatever parameters it holds."""
     for node in gm.graph.nodes:
         node.type = None  # an annotation may name what only the user's file knows
     code = gm.graph.python_code("self")
     lines = [line for line in code.src.strip("\n").splitlines() if line.strip() and not line.startswith("torch.fx._symbolic_trace.wrap")]
+    lines = [re.sub(r";  (\w+ = )+None$", "", line) for line in lines]  # memory is no concern here
     held = sorted({n.target for n in gm.graph.nodes if n.op == "get_attr"})
     made = []
     for name in held:
@@ -167,11 +191,11 @@ def _module_text(gm: fx.GraphModule) -> tuple[str, str]:
             imports.append("NoneType = type(None)")
         elif module and hasattr(value, "__qualname__"):
             imports.append(f"from {module} import {value.__qualname__} as {name}")
-    return "\n".join([*init, *("    " + line for line in lines)]) + "\n", "\n".join([*dict.fromkeys(imports), ""])
+    return "\n".join([*init, *("    " + line for line in lines)]) + "\n", imports
 
 
 def _inputs_text(inputs: tuple[Any, ...]) -> str:
-    parts = [f"        {_tensor_text(x) if isinstance(x, torch.Tensor) else repr(x)}," for x in inputs]
+    parts = [_wrapped(f"        {_tensor_text(x) if isinstance(x, torch.Tensor) else repr(x)},", indent=" " * 12) for x in inputs]
     return "\n".join(["    return (", *parts, "    )", ""])
 
 

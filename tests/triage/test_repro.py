@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 import subprocess
 import sys
 from pathlib import Path
@@ -15,6 +16,8 @@ from conformance.triage import repro
 from conformance.triage.doors import DOORS
 
 INF, NAN = float("inf"), float("nan")
+ROOT = Path(__file__).resolve().parents[2]
+RUFF = Path(sys.executable).with_name("ruff")
 
 
 def written(path: Path, function: Any, inputs: tuple[Any, ...], kind: str = "wrong_result") -> str:
@@ -78,3 +81,19 @@ def test_doors_are_python_and_import_nothing_of_this_project(name: str) -> None:
     text = {name: text for name, text in DOORS.values()}[name]
     compile(text, name, "exec")
     assert f"def {name}(" in text and "conformance" not in text
+
+
+@pytest.mark.skipif(shutil.which("ruff") is None and not RUFF.exists(), reason="needs ruff")
+@pytest.mark.parametrize(
+    ("backend", "stage", "kind"), [(b, s or "codegen", k) for b, s in DOORS for k in ("wrong_result", "lost_mutation")]
+)
+def test_what_is_written_is_as_people_write_it(tmp_path: Path, backend: str, stage: str, kind: str) -> None:
+    path = tmp_path / "repro.py"
+    report = repro.Report(
+        "title", stage, kind, "detail " * 40, "culprit", backend, "cpu", {"torch": "2"}, "", "", transform="some_transform"
+    )
+    values = (torch.randn(7, 9), torch.tensor([INF, NAN]))
+    repro.write(path, fx.symbolic_trace(lambda x, y: (torch.roll(x, 1, 0).clamp(min=-INF), y + 1)), values, report)
+    ruff = shutil.which("ruff") or str(RUFF)
+    done = subprocess.run([ruff, "check", "--config", str(ROOT / "pyproject.toml"), str(path)], capture_output=True, text=True)
+    assert done.returncode == 0, done.stdout
