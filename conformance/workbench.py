@@ -113,6 +113,8 @@ class Workbench:
             verdict, seen.reason = Verdict.FALLBACK, "no program was generated: what ran was not compiled"
         if any(finding.kind is Kind.CRASH for finding in findings):
             verdict = Verdict.ERROR
+        elif any(finding.kind is Kind.TIMEOUT for finding in findings):
+            verdict = Verdict.TIMEOUT
         reason = seen.reason or "; ".join(finding.detail for finding in findings[:2])
         verdict, entry = self.expectations.judge(str(cell), verdict, findings)
         if entry is not None:
@@ -348,4 +350,5 @@ class Examination:
 
 
 def _crash(error: BaseException) -> Observation:
-    return Observation(findings=[Finding(Kind.CRASH, LADDER, first_line(error))])
+    kind = Kind.TIMEOUT if isinstance(error, TimeoutError) else Kind.CRASH
+    return Observation(findings=[Finding(kind, LADDER, first_line(error))])

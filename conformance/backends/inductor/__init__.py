@@ -392,6 +392,8 @@ class InductorCompiled(Compiled):
                 "answer": str(answer),
             }
         )
+        if "timeout" in said:
+            raise TimeoutError(said["timeout"])
         if "error" in said:
             return {}, said["error"]
         return caches.nonzero(said["counts"]), self._differs_here(torch.load(answer, weights_only=True))

@@ -11,6 +11,7 @@ import os
 import subprocess
 import sys
 import threading
+import time
 from pathlib import Path
 from typing import Any
 
@@ -40,6 +41,7 @@ class Hotload:
     def ask(self, request: dict[str, Any]) -> dict[str, Any]:
         self.start()
         assert self.process and self.process.stdin and self.process.stdout
+        start = time.monotonic()
         timer = threading.Timer(LIMIT, self.process.kill)
         timer.start()
         try:
@@ -53,7 +55,9 @@ class Hotload:
         if not line:
             code = self.process.wait()
             self.process = None
-            return {"error": f"the fresh process ended with code {code} (or took over {LIMIT:.0f} s)"}
+            if code < 0 and time.monotonic() - start >= LIMIT:
+                return {"timeout": f"the fresh process gave no answer in {LIMIT:.0f} s"}
+            return {"error": f"the fresh process ended with code {code}"}
         return json.loads(line)
 
     def stop(self) -> None:
