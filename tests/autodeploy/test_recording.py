@@ -169,7 +169,7 @@ def test_an_input_that_is_written_is_a_resource_at_one_address(examined, harness
 def test_an_input_that_a_fused_kernel_overwrites_is_told(examined, harness):
     results = examined(harness.micrographs["norm.decoder_block"])
     assert results["runtime"].verdict is Verdict.PASS, results["fusion"].reason
-    assert results["runtime"].observation.facts["overwrites"] == ["input 0"]
+    assert results["runtime"].observation.facts["overwrites"] == ["input 0", "input 1"]
 
 
 def test_a_capture_that_fails_is_a_fallback_with_the_reason(examined, harness, monkeypatch):
