@@ -162,7 +162,7 @@ torch.take_along_dim({0}, torch.zeros_like({0}, dtype=torch.int64), {d});
 torch.gather({0}, {d}, torch.full_like({0}, -1, dtype=torch.int64) % max({0}.shape[{d}], 1));
 torch.select_scatter({0}, {0}.select({d}, -1), {d}, 0); torch.slice_scatter({0}, {0}.narrow({d}, 0, 1), {d}, -1);
 {0}.scatter({d}, torch.zeros_like({0}.narrow({d}, 0, 1), dtype=torch.int64), {0}.narrow({d}, 0, 1));
-torch.rot90({0}, 2, (0, 1)); {0}.as_strided({0}.shape, {0}.stride())
+torch.rot90({0}, 2, (0, 1)); {0}.contiguous().as_strided({0}.shape, {0}.contiguous().stride())
 """)
 REDUCE = _listed("""
 {0}.sum(dim={d}); {0}.mean(dim={d}); torch.logsumexp({0}, dim={d}); {0}.var(dim={d}, unbiased=False);

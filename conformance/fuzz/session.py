@@ -6,6 +6,7 @@ import json
 import os
 import tempfile
 import time
+import traceback
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
@@ -55,6 +56,8 @@ class Session:
 
     def __post_init__(self) -> None:
         self.started = time.monotonic()
+        self.began = time.time()
+        self.begun: list[str] = []  # micrographs of this pass: where a process died of one, the next does not begin with it
         self.id = os.environ.get(SUPERVISED, "")
         self.known = {f.key for f in self.findings.known.values() if (f.backend, f.target) == (self.backend.name, self.target.name)}
         self.path = home() / f"{self.backend.name}-{self.target.name}.json"
@@ -80,7 +83,8 @@ class Session:
             self.problems.append(f"{self.path} is damaged: the session starts from the beginning")
 
     def _go_on(self, said: dict[str, Any]) -> None:
-        self.started -= float(said["seconds"])
+        self.started -= time.time() - float(said["began"])
+        self.began, self.begun = float(said["began"]), list(said["begun"])
         self.tally = Tally(**{k: set(v) if isinstance(v, list) else v for k, v in said["tally"].items()})
         self.new = [self.findings.known[id] for id in said["new"] if id in self.findings.known]
         self.problems += said["problems"]
@@ -92,7 +96,8 @@ class Session:
         self.path.parent.mkdir(parents=True, exist_ok=True)
         done = {
             "id": self.id,
-            "seconds": time.monotonic() - self.started,
+            "began": self.began,
+            "begun": self.begun,
             "tally": {k: sorted(v) if isinstance(v, set) else v for k, v in vars(self.tally).items()},
             "new": [finding.id for finding in self.new],
             "problems": self.problems,
@@ -132,9 +137,13 @@ class Session:
                     for name in self._next():
                         if self.out_of_time():
                             break
+                        if name in self.begun:
+                            continue
                         self.rounds[name] = self.rounds.get(name, -1) + 1
-                        self._remember()  # before it: should the process die of this round, the next one does not begin with it
+                        self.begun += [name] if name != GRAPHS else []
+                        self._remember()
                         self._round(name, self.rounds[name])
+                    self.begun.clear()
                     if self.profile.derandomize:
                         break  # another time would be the same
             self._remember()
@@ -160,7 +169,8 @@ class Session:
             self.problems.append(f"{name}: {error}")
             return
         except Exception as error:  # the fuzzer's own fault: say so, go on with the next
-            self.problems.append(f"{name}, round {number}: {first_line(error)}")
+            at = traceback.extract_tb(error.__traceback__)[-1]
+            self.problems.append(f"{name}, round {number}: {first_line(error)} ({Path(at.filename).name}:{at.lineno})")
             return
         if suspect is not None:
             self.tell(name, "confirming in a fresh process")
