@@ -42,6 +42,7 @@ class Evidence:
 
     passes: list[tuple[str, fx.GraphModule]] = field(default_factory=list)  # the graph after each pass, in order
     lowered: list[Any] = field(default_factory=list)  # GraphLowering objects
+    traced: list[fx.GraphModule] = field(default_factory=list)  # what AOTAutograd is given: the captured graph after pre-grad passes
     inputs: dict[int, list[Any]] = field(default_factory=dict)  # by number of the graph: the flat inputs of the program
 
 
@@ -51,6 +52,7 @@ class Evidence:
 @contextmanager
 def kept(evidence: Evidence) -> Iterator[Evidence]:
     """Keep the graph after every pass, and the lowered form of every graph, of the compiles inside."""
+    from torch._inductor import compile_fx
     from torch._inductor.scheduler import Scheduler
     from torch._inductor.virtualized import V
     from torch.fx.passes.graph_transform_observer import GraphTransformObserver
@@ -65,6 +67,8 @@ def kept(evidence: Evidence) -> Iterator[Evidence]:
             return original(self, *args, **kwargs)
 
         stack.enter_context(patch.object(Scheduler, "codegen", codegen))
+        if hasattr(compile_fx, "_recursive_pre_grad_passes"):
+            stack.enter_context(patch.object(compile_fx, "_recursive_pre_grad_passes", _pre_grad(evidence)))
         yield evidence
 
 
@@ -76,6 +80,19 @@ def _after_pass(original: Callable[..., Any], evidence: Evidence) -> Callable[..
         return result
 
     return apply
+
+
+def _pre_grad(evidence: Evidence) -> Callable[..., Any]:
+    from torch._inductor import compile_fx
+
+    original = compile_fx._recursive_pre_grad_passes
+
+    def run(gm: fx.GraphModule, *args: Any, **kwargs: Any) -> Any:
+        result = original(gm, *args, **kwargs)
+        evidence.traced.append(fx.GraphModule(result, _copied(result.graph)))
+        return result
+
+    return run
 
 
 def _copied(graph: fx.Graph) -> fx.Graph:
@@ -179,7 +196,7 @@ def of_decomposition(module: Any, inputs: tuple[Any, ...], watch: Any) -> Culpri
     if left:
         return Culprit("decomposition", left[0], "it is missing: the op was left whole", left)
     eager, traced = _ops_of_eager(module, inputs), _all_ops(watch.aot)
-    written = [name for name in eager if name.split(".")[1].endswith("_") and name.split(".")[1] != "copy_"]
+    written = [name for name in eager if name.split(".")[1].endswith("_") and name.split(".")[1] not in ("copy_", "set_")]
     if written and not any(graphs.written_inputs(gm) for gm in watch.aot):
         return Culprit(
             "functionalization", written[0], "the program writes into its input, the traced graph does not write it back", written
@@ -215,6 +232,15 @@ def _all_ops(found: list[fx.GraphModule]) -> dict[str, int]:
         for name, count in graphs.ops(gm).items():
             total[name] = total.get(name, 0) + count
     return total
+
+
+def of_pre_grad(evidence: Evidence, captured: fx.GraphModule, inputs: tuple[Any, ...]) -> Culprit | None:
+    """Did a pass change the captured graph before it was traced?"""
+    want = _run(captured, list(inputs))
+    for gm in evidence.traced:
+        if _placeholders(gm) == _placeholders(captured) and (why := _changed(gm, captured, list(inputs), want)):
+            return Culprit("pass", "pre_grad_passes", f"before the graph is traced, {why}", sorted(set(_ops_gone(captured, gm))))
+    return None
 
 
 # --------------------------------------------------------------------------------------------- passes

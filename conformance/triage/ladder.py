@@ -104,7 +104,7 @@ def _reduce(found: Triage, trail: Trail, backend: Any, limit: float, say: Callab
     target = found.subject.target
 
     def holds(smaller: Any, values: tuple[Any, ...]) -> bool:
-        got = reduce.signature(backend, smaller, values, target)
+        got = reduce.signature(backend, smaller, values, target, stage)
         return got is not None and got[0] == stage and (got[1] == kind or {got[1], kind} <= {"wrong_result", "numeric_drift"})
 
     reducer = reduce.Reducer(captured[0], inputs, holds, limit, trail.probe)

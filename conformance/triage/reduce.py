@@ -46,16 +46,16 @@ def size(gm: fx.GraphModule) -> int:
 # ------------------------------------------------------------------------------------------- predicate
 
 
-def signature(backend: Any, gm: fx.GraphModule, inputs: tuple[Any, ...], target: str) -> Signature | None:
+def signature(backend: Any, gm: fx.GraphModule, inputs: tuple[Any, ...], target: str, wanted: Stage) -> Signature | None:
     """The stage and kind of the first finding of a graph; None where nothing is wrong. Cheaper than the whole suite: one
-    compile, one call, and the ladder only if that differs."""
+    compile, one call, and the ladder only if that differs. Only where capture is at fault is it captured again and again."""
     from conformance.workbench import Examination
 
     try:
         cls = wrap(gm, inputs, "reduced")
     except Exception:
         return None
-    stages = STAGES[: Stage.RUNTIME.order]
+    stages = STAGES[0 if wanted is Stage.CAPTURE else 1 : Stage.RUNTIME.order]
     reasons = dict(backend.unavailable(Target.parse(target)))
     examination = Examination(Case(cls, Target.parse(target)), backend, stages, reasons)
     try:

@@ -94,13 +94,13 @@ class InductorTrail(Trail):
         return kept[0] if grads else tuple(v.detach() if isinstance(v, torch.Tensor) else v for v in kept[0])
 
     def culprit(self, stage: Stage, kind: str) -> Culprit | None:
+        module = self.case.module()
+        if stage is Stage.DECOMPOSITION and kind in {*NUMERIC, "crash"}:
+            return self._before_tracing() or inside.of_decomposition(module, self.case.inputs(0), self.watch)
         if kind not in NUMERIC:
             return None
-        module = self.case.module()
         if stage is Stage.CAPTURE:
             return inside.of_capture(module, self.case.inputs(0), self.watch.captured)
-        if stage is Stage.DECOMPOSITION:
-            return inside.of_decomposition(module, self.case.inputs(0), self.watch)
         named = None
         for number, record in enumerate(self.watch.graphs):
             inputs = self.evidence.inputs.get(number)
@@ -109,9 +109,15 @@ class InductorTrail(Trail):
             named = self._in_graph(stage, record, inputs)
             if named is not None and named.what != "wrapper":
                 return named
+        if stage is Stage.POSTGRAD and any(isinstance(x, torch.Tensor) and x.requires_grad for x in self.case.inputs(0)):
+            return Culprit("pass", "joint_graph_passes", "no pass changes the forward or the backward graph: it is one on the joint graph")
         if stage is Stage.POSTGRAD:
             return Culprit("pass", "between the observed passes", "no single observed pass changes the graph on these inputs")
         return named
+
+    def _before_tracing(self) -> Culprit | None:
+        inputs = self.inputs() if len(self.watch.captured) == 1 else None
+        return None if inputs is None else inside.of_pre_grad(self.evidence, self.watch.captured[0], inputs)
 
     def _in_graph(self, stage: Stage, record: Any, inputs: list[Any]) -> Culprit | None:
         if stage is Stage.POSTGRAD:
