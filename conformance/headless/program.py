@@ -86,8 +86,12 @@ class Program:
 
     def _to_device(self, tensor: torch.Tensor, sides: dict[int, torch.Tensor]) -> torch.Tensor:
         if id(tensor) not in sides:
+            base = sides.get(id(tensor._base)) if tensor._is_view() else None  # a view of another input is a view of its side
             with torch._C._DisableTorchDispatch():
-                side = self.memory.on_device(tensor.detach() if tensor.requires_grad else tensor)
+                if base is not None and base.dtype == tensor.dtype:
+                    side = base.as_strided(tensor.size(), tensor.stride(), tensor.storage_offset())
+                else:
+                    side = self.memory.on_device(tensor.detach() if tensor.requires_grad else tensor)
             vars(side).update({k: v for k, v in vars(tensor).items() if k.startswith("_dynamo")})
             sides[id(tensor)] = side.requires_grad_(tensor.requires_grad)
         return sides[id(tensor)]
