@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
+from conformance.errors import UsageError
+
 # Simplest first: a failure shrinks towards the front.
 LAYOUTS = (
     "contiguous",
@@ -67,6 +69,8 @@ STRIDES: dict[str, Callable[[tuple[int, ...]], list[int]]] = {
 
 def place(layout: str, sizes: tuple[int, ...]) -> tuple[list[int], int, int]:
     """Strides, storage offset, and how many elements the storage needs."""
+    if not possible(layout, len(sizes)):
+        raise UsageError(f"no {layout} tensor has {len(sizes)} dims")
     strides = STRIDES[layout](sizes)
     offset = {"offset": 3, "sliced": sum(strides)}.get(layout, 0)
     last = sum((size - 1) * stride for size, stride in zip(sizes, strides, strict=True)) if 0 not in sizes else -1

@@ -295,7 +295,15 @@ def reference(module: Any, inputs: tuple[Any, ...], case: Case, fn: Callable[...
     ref = oracle.reference(module, inputs, random=case.micrograph.contract.runtime.random, calls=case.micrograph.steps, fn=fn)
     if ref.eager.error is not None:
         raise Rejected(f"{type(ref.eager.error).__name__}: {ref.eager.error}")
+    if any(overlaps(inputs[index]) for index in oracle.mutated(ref.eager, inputs)):
+        raise Rejected("it writes to elements that share memory, and which write is the last is nobody's promise")
     return ref
+
+
+def overlaps(value: torch.Tensor) -> bool:
+    """Are there more elements than places for them?"""
+    places = 1 + sum((size - 1) * stride for size, stride in zip(value.shape, value.stride(), strict=True))
+    return places < value.numel()
 
 
 def refused(error: BaseException | None, unbacked: bool = False) -> bool:

@@ -12,10 +12,11 @@ from hypothesis import strategies as st
 from hypothesis.database import ExampleDatabase
 from hypothesis.errors import Flaky, Unsatisfiable
 
+from conformance.errors import UsageError
 from conformance.fuzz.example import Call, Example
 from conformance.fuzz.finding import key_of
 from conformance.fuzz.runner import Rejected, Runner, Served
-from conformance.fuzz.strategies import SIZES, Form, calls, pool, trigger
+from conformance.fuzz.strategies import SIZES, Form, calls, example_of, pool, trigger
 from conformance.fuzz.watchdog import Hung, limited
 from conformance.oracle import Difference
 from conformance.verdict import Kind
@@ -136,7 +137,7 @@ def fitted(profile: Profile, runner: Runner) -> Profile:
 
 
 def check(runner: Runner, form: Form, call: Call, known: Collection[str], journal: Callable[[Example], None]) -> None:
-    journal(Example(runner.micrograph.name(), (call,), source=runner.source))
+    journal(example_of(runner.micrograph, form, call, getattr(runner, "dynamic", None) or (), runner.source))
     try:
         differences = _run(runner, form, call)
     except Rejected:
@@ -202,7 +203,7 @@ class Shrinker:
             return False
         try:
             differences = _run(self.runner, form, call)
-        except Rejected:
+        except (Rejected, UsageError):
             return False
         if not differences or differences[0].kind is not self.kind:
             return False

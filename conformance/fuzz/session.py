@@ -236,7 +236,7 @@ class Session:
     def _report(self, suspect: Finding) -> None:
         """Confirmed in a fresh process, it is a finding; else it is kept apart."""
         self.known.add(suspect.key)
-        confirmed = confirm(suspect, timeout=3 * self.patience + 30 if suspect.kind in HUNG else 600.0)
+        confirmed = confirm(suspect, timeout=self.patience + 30 if suspect.kind in HUNG else 600.0)
         if not confirmed.confirmed:
             self.unconfirmed.append(confirmed)
             return

@@ -143,8 +143,15 @@ def _aliased(draw: st.DrawFn, micrograph: type[Micrograph], given_: list[Given])
         (one, other)
         for other, b in enumerate(micrograph.inputs)
         for one, a in enumerate(micrograph.inputs[:other])
-        if isinstance(a, Tensor) and isinstance(b, Tensor) and a.dtype == b.dtype and a.fill == b.fill and a.dtypes == b.dtypes
-        and not (a.grad or b.grad) and a.shares is None and b.shares is None and a.names() == b.names()
+        if isinstance(a, Tensor)
+        and isinstance(b, Tensor)
+        and a.dtype == b.dtype
+        and a.fill == b.fill
+        and a.dtypes == b.dtypes
+        and not (a.grad or b.grad)
+        and a.shares is None
+        and b.shares is None
+        and a.names() == b.names()
     ]
     if not pairs or draw(st.sampled_from((False, False, True)), label="aliasing") is False:
         return given_

@@ -8,6 +8,7 @@ from torch import nn
 
 from conformance import oracle
 from conformance.fuzz.judge import judged
+from conformance.fuzz.runner import overlaps
 
 
 def differences(got: list[float], want: list[float], exact: list[float], dtype: torch.dtype = torch.float32) -> list[oracle.Difference]:
@@ -114,3 +115,9 @@ def test_a_choice_among_huge_numbers_is_a_matter_of_rounding() -> None:
     assert judged(wrong, ref, x, eager=eager)
     plain = tuple(value / 1e15 for value in x)
     assert judged(oracle.run(lambda a, b: module(a, b) + 0.1, plain), oracle.reference(module, plain), plain, eager=eager)
+
+
+def test_what_overlaps() -> None:
+    base = torch.arange(12.0)
+    assert overlaps(base[:3].expand(4, 3)) and overlaps(base.as_strided((3, 4), (1, 1)))
+    assert not overlaps(base.view(3, 4).t()) and not overlaps(base[::2]) and not overlaps(torch.empty(0, 3)) and not overlaps(base[0])
