@@ -59,7 +59,7 @@ class Journal:
                 yield
             finally:
                 faulthandler.cancel_dump_traceback_later()
-                faulthandler.enable(sys.__stderr__)
+                faulthandler.enable(sys.__stderr__ or sys.stderr)
         file.unlink(missing_ok=True)
 
     def close(self) -> None:

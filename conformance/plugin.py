@@ -147,7 +147,7 @@ class Suite:
         if self.record is None:
             return set()
         if self.worker:  # as the controller saw it at the start: a worker started later must collect the same tests
-            return set(self.config.workerinput["conformance_done"])
+            return set(self.config.workerinput["conformance_done"])  # type: ignore[attr-defined]
         header = environment.header(
             (self.config.invocation_params.args and list(map(str, self.config.invocation_params.args))) or [], self.expected.digest
         )
@@ -322,7 +322,7 @@ def pytest_runtest_logreport(report: pytest.TestReport) -> None:
         return
     for name, value in report.user_properties:
         if name == PROPERTY:
-            _current.add(json.loads(value))
+            _current.add(json.loads(str(value)))
             return
     if report.failed and report.when not in ("call", "teardown", "setup"):
         _record_crash(report)

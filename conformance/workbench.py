@@ -294,7 +294,7 @@ class Examination:
             for seed, value in enumerate((size + 2, max(size - 1, 2), 2 * size + 1), 2):
                 before = compiled.compiles()
                 outcome = self.call(compiled, seed, **{dim: value})
-                if self._differs(compiled, seed, outcome, self.reference(seed, **{dim: value}), f"{dim} = {value}", **{dim: value}):
+                if self._differs(compiled, seed, outcome, self.reference(seed, **{dim: value}), f"{dim} = {value}", None, **{dim: value}):
                     return
                 if compiled.compiles() > before:
                     self._recompiled(f"{dim} = {value}, though the dim was marked dynamic", compiled.compiles() - before)

@@ -22,7 +22,7 @@ class EagerBackend(Backend):
         return ("cpu", "cuda")
 
     def unavailable(self, target: Target) -> dict[Stage, str]:
-        reasons = {stage: "eager does not compile" for stage in STAGES if stage is not Stage.RUNTIME}
+        reasons: dict[Stage, str] = {stage: "eager does not compile" for stage in STAGES if stage is not Stage.RUNTIME}
         if target.name == "cuda" and not torch.cuda.is_available():
             reasons[Stage.RUNTIME] = "needs a CUDA device"
         return reasons

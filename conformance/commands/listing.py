@@ -62,7 +62,7 @@ def in_words(contract: Any) -> str:
     said = []
     for stage in fields(contract):
         part = getattr(contract, stage.name)
-        if not is_dataclass(part):
+        if not is_dataclass(part) or isinstance(part, type):
             continue
         default = type(part)()
         for field in fields(part):

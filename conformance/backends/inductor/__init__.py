@@ -45,7 +45,7 @@ class InductorBackend(Backend):
     name = "inductor"
 
     def versions(self) -> dict[str, str]:
-        found = {"torch": torch.__version__}
+        found = {"torch": str(torch.__version__)}
         try:
             import triton
 
@@ -77,7 +77,7 @@ class InductorBackend(Backend):
         if case.target.headless:
             from conformance.backends.inductor.headless import runs_in_eager
 
-            return self._program(case, module, compiled=False) if runs_in_eager(case.micrograph, case.target) else module
+            return self._program(case, module, compiled=False) if runs_in_eager(case.micrograph, case.target) else module  # type: ignore[arg-type]
         return module
 
     def program(self, case: Case, module: Any) -> Callable[..., Any]:
@@ -130,7 +130,7 @@ def _has_cpp_compiler() -> bool:
 
 
 class InductorCompiled(Compiled):
-    programs = ("inductor_output_code",)  # as the structured trace names them
+    programs: tuple[str, ...] = ("inductor_output_code",)  # as the structured trace names them
 
     def __init__(self, backend: InductorBackend, case: Case) -> None:
         self.backend, self.case, self.watch = backend, case, Watch()
@@ -171,7 +171,7 @@ class InductorCompiled(Compiled):
     def at_fault(self, stage: Stage, wrong: list[oracle.Difference], ref: oracle.Reference) -> Stage:
         return blame.around(self.watch, wrong, ref) if stage is Stage.DECOMPOSITION else stage
 
-    def unfused(self) -> Callable[..., Any]:
+    def unfused(self) -> Callable[..., Any] | None:
         """Compiled once more, with nothing fused: lowering inlines too, so that it takes two settings."""
         self.watch.rung = ""
         torch._dynamo.reset()
@@ -258,7 +258,7 @@ class InductorCompiled(Compiled):
         return guards.probe(self.case)
 
     def _decomposition(self) -> Observation:
-        found = self.watch.aot or [g.decomposed for g in self.watch.graphs]
+        found: list[Any] = list(self.watch.aot) or [g.decomposed for g in self.watch.graphs]
         facts = {
             "ops": _counted(found),
             "composite": sorted({name for g in found for name in graphs.composite(g)}),

@@ -39,7 +39,8 @@ def counts() -> dict[str, int]:
 @contextmanager
 def counted() -> Iterator[dict[str, int]]:
     """Counts what happens inside."""
-    before, difference = counts(), {}
+    before = counts()
+    difference: dict[str, int] = {}
     yield difference
     after = counts()
     difference.update({name: after[name] - before[name] for name in after})

@@ -84,7 +84,8 @@ class Watch:
     def forget(self, marks: tuple[int, ...]) -> None:
         """Everything seen since."""
         self.compiles -= 1
-        for found, length in zip((self.captured, self.pregrad, self.aot, self.graphs), marks, strict=True):
+        seen: tuple[list[Any], ...] = (self.captured, self.pregrad, self.aot, self.graphs)
+        for found, length in zip(seen, marks, strict=True):
             del found[length:]
 
     def payloads(self, name: str) -> list[str]:
@@ -137,7 +138,7 @@ def _attribute(path: str) -> tuple[Any, str]:
     return owner, name
 
 
-def _copied(gm: Any) -> fx.GraphModule | None:
+def _copied(gm: Any) -> Any:
     """A copy whose graph later passes cannot change; tensors are shared."""
     if not isinstance(gm, fx.GraphModule):
         return None
