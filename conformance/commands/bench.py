@@ -22,7 +22,7 @@ from conformance.environment import ROOT
 
 @click.command("bench")
 @click.option("-m", "--micrograph", "glob", default="[nmp][oau]*.[a-m]*", metavar="GLOB", help="what to measure on")
-@click.option("--part", type=click.Choice(["trace", "suite", "tensorrt", "fuzz", "headless"]), multiple=True, help="only these parts")
+@click.option("--part", type=click.Choice(["trace", "suite", "tensorrt", "fuzz"]), multiple=True, help="only these parts")
 @click.option("--json", "as_json", is_flag=True)
 def bench(glob: str, part: tuple[str, ...], as_json: bool) -> int:
     """Traced ÷ bare compile; the suite ÷ bare compiles; a second run ÷ the first."""
@@ -45,11 +45,6 @@ def bench(glob: str, part: tuple[str, ...], as_json: bool) -> int:
         rows.append(("fuzzing ÷ NNSmith's rate of checked cases", measured["times_nnsmith"], "≥ 10"))
         rows.append(("graphs made up, compiled and checked, a minute", measured["graphs_per_minute"], ""))
         rows.append(("inputs checked on such graphs, a minute", measured["graph_examples_per_minute"], ""))
-    if "headless" in part:
-        from conformance.headless.bench import measure as headless
-
-        with console.status(f"kernels for one GPU, for four, and C++ for the CPU, of {len(names)} micrographs"):
-            rows += headless(names)
     if as_json:
         click.echo(json.dumps([{"what": what, "value": value, "goal": goal} for what, value, goal in rows], indent=2))
         return 0
