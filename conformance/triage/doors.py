@@ -25,14 +25,10 @@ import types
 import yaml
 from torch.overrides import TorchFunctionMode
 
-TRANSFORM = "{transform}"
-AUTODEPLOY = "tensorrt_llm._torch.auto_deploy"
-
-
 class Unbuilt:
     """tensorrt_llm from the sources alone (TRTLLM_SRC=checkout): what needs its compiled parts is missing."""
 
-    OPEN = (AUTODEPLOY, "tensorrt_llm._torch.modules.fla", "tensorrt_llm._torch.modules.mamba", "tensorrt_llm._torch.compilation")
+    OPEN = tuple(f"tensorrt_llm._torch.{name}" for name in ("auto_deploy", "modules.fla", "modules.mamba", "compilation"))
     HOLLOW = ("", "._torch", "._torch.modules", "._torch.modules.fla", "._torch.modules.mamba", "._torch.compilation")
 
     def __init__(self, root):
@@ -54,6 +50,10 @@ class OnTheCPU(TorchFunctionMode):
         if str(kwargs.get("device")).startswith("cuda"):
             kwargs["device"] = "cpu"
         return func(*args, **kwargs)
+
+
+TRANSFORM = "{transform}"
+AUTODEPLOY = "tensorrt_llm._torch.auto_deploy"
 
 
 def transformed(module):

@@ -129,7 +129,7 @@ def write(path: Path, gm: fx.GraphModule, inputs: tuple[Any, ...], report: Repor
     body, lines = _module_text(gm)
     wanted, prepared = _imports_apart(prepared.replace("{transform}", report.transform))
     head = HEAD.format(
-        title=report.title,
+        title=_wrapped(report.title),
         summary=_wrapped(f"{report.detail}\nStage: {report.stage}. Culprit: {report.culprit}."),
         versions=", ".join(f"{name} {version}" for name, version in report.versions.items()),
         imports=_sorted_imports(["import sys", "import traceback", "import torch", *lines, *wanted]),

@@ -1,7 +1,11 @@
-"""autodeploy: wrong result at postgrad (aten.add.Tensor, aten.dropout.default, aten.matmul.default, aten.mul.Tensor, aten.softmax.int, aten.to.dtype, aten.transpose.int)
+"""autodeploy: wrong result at postgrad (aten.add.Tensor, aten.dropout.default, aten.matmul.default, aten.mul.Tensor,
+aten.softmax.int, aten.to.dtype, aten.transpose.int)
 
-first call: output 0: 1056 of 1056 elements out of tolerance; largest error 3.01 (eager's 2.51e-07), rms 0.531 (eager's 5.33e-08), values of rms 0.521
-Stage: postgrad. Culprit: transform match_eager_attention: after it the graph computes something else: output 0: 1056 of 1056 elements out of tolerance; largest error 3.01 (eager's 2.51e-07), rms 0.531 (eager's 5.33e-08), values of rms 0.521.
+first call: output 0: 1056 of 1056 elements out of tolerance; largest error 3.01 (eager's 2.51e-07), rms 0.531 (eager's
+5.33e-08), values of rms 0.521
+Stage: postgrad. Culprit: transform match_eager_attention: after it the graph computes something else: output 0: 1056 of
+1056 elements out of tolerance; largest error 3.01 (eager's 2.51e-07), rms 0.531 (eager's 5.33e-08), values of rms
+0.521.
 Versions: torch 2.14.1+cu130, autodeploy 1.3.0rc17, autodeploy_form checkout
 Exit code 1 while the defect is there, 0 once it is gone.
 """
@@ -18,14 +22,11 @@ import torch
 import yaml
 from torch.overrides import TorchFunctionMode
 
-TRANSFORM = "match_eager_attention"
-AUTODEPLOY = "tensorrt_llm._torch.auto_deploy"
-
 
 class Unbuilt:
     """tensorrt_llm from the sources alone (TRTLLM_SRC=checkout): what needs its compiled parts is missing."""
 
-    OPEN = (AUTODEPLOY, "tensorrt_llm._torch.modules.fla", "tensorrt_llm._torch.modules.mamba", "tensorrt_llm._torch.compilation")
+    OPEN = tuple(f"tensorrt_llm._torch.{name}" for name in ("auto_deploy", "modules.fla", "modules.mamba", "compilation"))
     HOLLOW = ("", "._torch", "._torch.modules", "._torch.modules.fla", "._torch.modules.mamba", "._torch.compilation")
 
     def __init__(self, root):
@@ -47,6 +48,10 @@ class OnTheCPU(TorchFunctionMode):
         if str(kwargs.get("device")).startswith("cuda"):
             kwargs["device"] = "cpu"
         return func(*args, **kwargs)
+
+
+TRANSFORM = "match_eager_attention"
+AUTODEPLOY = "tensorrt_llm._torch.auto_deploy"
 
 
 def transformed(module):
@@ -72,18 +77,17 @@ def transformed(module):
     return graph
 
 
-
 class Repro(torch.nn.Module):
     def forward(self, q, k, v, bias):
-        transpose = torch.ops.aten.transpose.int(k, 2, 3);  k = None
-        matmul = torch.ops.aten.matmul.default(q, transpose);  q = transpose = None
-        mul = torch.ops.aten.mul.Tensor(matmul, 0.25);  matmul = None
-        add = torch.ops.aten.add.Tensor(mul, bias);  mul = bias = None
-        softmax = torch.ops.aten.softmax.int(add, -1, torch.float32);  add = None
-        to = torch.ops.aten.to.dtype(softmax, torch.float32);  softmax = None
-        dropout = torch.ops.aten.dropout.default(to, 0.0, False);  to = None
-        matmul_1 = torch.ops.aten.matmul.default(dropout, v);  dropout = v = None
-        return (matmul_1,)
+        transpose_int = torch.ops.aten.transpose.int(k, 2, 3)
+        matmul_default = torch.ops.aten.matmul.default(q, transpose_int)
+        mul_tensor = torch.ops.aten.mul.Tensor(matmul_default, 0.25)
+        add_tensor = torch.ops.aten.add.Tensor(mul_tensor, bias)
+        softmax_int = torch.ops.aten.softmax.int(add_tensor, -1, torch.float32)
+        to_dtype = torch.ops.aten.to.dtype(softmax_int, torch.float32)
+        dropout_default = torch.ops.aten.dropout.default(to_dtype, 0.0, False)
+        matmul_default_1 = torch.ops.aten.matmul.default(dropout_default, v)
+        return (matmul_default_1,)
 
 
 def inputs():

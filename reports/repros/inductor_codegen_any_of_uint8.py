@@ -1,7 +1,8 @@
 """inductor: wrong metadata at codegen (any)
 
 first call: output 0: dtype bool, eager has uint8
-Stage: codegen. Culprit: lowering aten.any.default: the loops lowered from it compute something else (buf0, from aten.any.default).
+Stage: codegen. Culprit: lowering aten.any.default: the loops lowered from it compute something else (buf0, from
+aten.any.default).
 Versions: torch 2.14.1+cu130, triton 3.8.0
 Exit code 1 while the defect is there, 0 once it is gone.
 """
@@ -14,7 +15,7 @@ import torch
 
 class Repro(torch.nn.Module):
     def forward(self, x0):
-        any_1 = x0.any();  x0 = None
+        any_1 = x0.any()
         return (any_1,)
 
 

@@ -1,7 +1,8 @@
 """inductor: wrong result at codegen (remainder)
 
 first call: output 0: 32 of 40 elements are not the infinity, NaN or number that eager gives
-Stage: codegen. Culprit: kernel cpp_fused_remainder_0: buf0 is not what its loops compute; ops in it: aten.remainder.Tensor.
+Stage: codegen. Culprit: kernel cpp_fused_remainder_0: buf0 is not what its loops compute; ops in it:
+aten.remainder.Tensor.
 Versions: torch 2.14.1+cu130, triton 3.8.0
 Exit code 1 while the defect is there, 0 once it is gone.
 """
@@ -14,7 +15,7 @@ import torch
 
 class Repro(torch.nn.Module):
     def forward(self, x0, x1):
-        remainder = torch.remainder(x0, x1);  x0 = x1 = None
+        remainder = torch.remainder(x0, x1)
         return (remainder,)
 
 
