@@ -109,6 +109,8 @@ class Workbench:
             if self.baseline and not findings:
                 findings += self.baseline.findings(cell, micrograph.digest(), seen.facts)
         verdict = seen.verdict or (Verdict.FAIL if findings else Verdict.PASS)
+        if verdict is Verdict.FALLBACK and findings:  # what ran in its place is wrong: that is worse than not compiled
+            verdict = Verdict.FAIL
         if seen.verdict is None and seen.facts.get("programs") == 0:
             verdict, seen.reason = Verdict.FALLBACK, "no program was generated: what ran was not compiled"
         if any(finding.kind is Kind.CRASH for finding in findings):
