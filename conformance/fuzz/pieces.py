@@ -89,7 +89,7 @@ BOOLEAN = _listed("""
 torch.where({0}, 0.5, float('nan')); {0}.clone(); {0} == True; {0}.long().cumsum(-1); {0}.to(torch.bfloat16);
 torch.abs({0}); {0}.half() * 2; {0} + torch.tensor(2, dtype=torch.uint8); torch.bitwise_not({0}); {0}.double();
 {0} * True; torch.full_like({0}, True) ^ {0}; {0} > False; torch.zeros_like({0}).logical_or({0}); {0}.sum();
-torch.sin({0}); {0} // True
+torch.sin({0})
 """)
 
 # -------------------------------------------------------------------------------------- of two values

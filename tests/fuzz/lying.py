@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ctypes
 import os
 import signal
 import time
@@ -82,8 +83,7 @@ def _hang_deaf(fn: Fn) -> Fn:
     def call(*inputs: Any) -> Any:
         if inputs[0].shape[-1] % 2:
             signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGALRM})
-            while True:
-                time.sleep(0.01)
+            ctypes.PyDLL(None).sleep(1_000_000)  # with Python's lock in hand
         return fn(*inputs)
 
     return call
