@@ -59,7 +59,8 @@ def _tested(name: str, symbol: str, root: Path) -> list[Item]:
     if not folder.is_dir():
         missing = f"no tests in this checkout ({TESTS})"
         return [Item("tests cover a match", False, missing), Item("tests cover a non-match", False, missing)]
-    match, other = [], []
+    match: list[str] = []
+    other: list[str] = []
     for file in sorted(folder.rglob("test_*.py")):
         text = file.read_text(errors="replace")
         if not re.search(rf"[\"']{re.escape(name)}[\"']|\b{re.escape(symbol)}\b", text):

@@ -113,7 +113,7 @@ class Legacy:
 
         twin = graph.copied(gm)
         for norm in list(twin.graph.nodes):
-            total = norm.args[0] if norm.args else None
+            total: Any = norm.args[0] if norm.args else None
             if graph.packet_name(norm.target) != "trtllm.flashinfer_rmsnorm" or graph.packet_name(total.target) != "aten.add":
                 continue
             with twin.graph.inserting_before(norm):

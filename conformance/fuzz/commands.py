@@ -106,7 +106,7 @@ def written_out(context: click.Context) -> list[str]:
         if option.is_flag:
             words.append(option.opts[0] if value else option.secondary_opts[0])
         else:
-            words += [word for one in (value if option.multiple else [value]) for word in (option.opts[-1], str(one))]
+            words += [word for one in (value if option.multiple else [value]) for word in (option.opts[-1], str(one))]  # type: ignore[union-attr]
     return words
 
 

@@ -239,7 +239,7 @@ class Player:
     def _under_stance(self, call: Call, ref: oracle.Reference) -> tuple[Kind, str] | None:
         """Nothing may be captured. What needs a capture is eager's, or refused where the stance says so."""
         expected = self.model.expects(call)
-        with torch.compiler.set_stance(call.stance):
+        with torch.compiler.set_stance(call.stance):  # type: ignore[arg-type]
             outcome, seen, _ = self._counted(call)
         if seen:
             return Kind.EXTRA_RECOMPILE, f"captured although the stance is {call.stance}"
@@ -357,8 +357,8 @@ def machine(
             torch._dynamo.reset()
             self.player = Player(micrograph, door, limit, compiled)
             self.player.patience, self.player.journal = patience, journal
-            scalars = tuple((index, micrograph.inputs[index].value) for index in numbers)
-            self.call = Call(dict(micrograph.dims), start.given, scalars=scalars)
+            scalars = tuple((index, micrograph.inputs[index].value) for index in numbers)  # type: ignore[union-attr]
+            self.call = Call(dict(micrograph.dims), start.given, scalars=scalars)  # type: ignore[arg-type]
             self.made()
 
         def teardown(self) -> None:
@@ -395,8 +395,8 @@ def machine(
 
             @rule(index=st.sampled_from(numbers), step=st.integers(0, 3))
             def another_number(self, index: int, step: int) -> None:
-                first = micrograph.inputs[index].value
-                changed = {**dict(self.call.scalars), index: first + (2 if isinstance(first, int) else 0.125) * step}
+                first = micrograph.inputs[index].value  # type: ignore[union-attr]
+                changed = {**dict(self.call.scalars), index: first + (2 if isinstance(first, int) else 0.125) * step}  # type: ignore[operator]
                 self.call = replace(self.call, scalars=tuple(changed.items()))
                 self.made()
 
@@ -492,7 +492,7 @@ def shortest(micrograph: type[Micrograph], broken: Broken, door: Door | None, co
     start = replace(calls[0], dims=dict(micrograph.dims), given=plain(micrograph).given, seed=0, mode="", dtype="", stance="")
     trials = [lambda i: calls[:i] + calls[i + 1 :]]
     for name in ("seed", "mode", "dtype", "given", "dims", "stance", "scalars"):
-        trials.append(lambda i, name=name: (*calls[:i], replace(calls[i], **{name: getattr(start, name)}), *calls[i + 1 :]))
+        trials.append(lambda i, name=name: (*calls[:i], replace(calls[i], **{name: getattr(start, name)}), *calls[i + 1 :]))  # type: ignore[misc]
     for trial in trials:
         index = 0
         while index < len(calls):

@@ -192,4 +192,4 @@ def _plain(node: ast.stmt) -> ast.ClassDef:
     assert isinstance(node, ast.ClassDef)
     body = [s for s in node.body if not (isinstance(s, ast.Assign) and {n.id for n in s.targets if isinstance(n, ast.Name)} & DECLARED)]
     bases: list[ast.expr] = [ast.parse("nn.Module", mode="eval").body]
-    return ast.ClassDef(node.name, bases, [], body, [], **({"type_params": []} if sys.version_info >= (3, 12) else {}))
+    return ast.ClassDef(node.name, bases, [], body, [], **({"type_params": []} if sys.version_info >= (3, 12) else {}))  # type: ignore[arg-type]

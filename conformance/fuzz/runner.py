@@ -343,7 +343,7 @@ def settings(backend: Any, case: Case) -> Iterator[None]:
 
         wanted = {"recompile_limit": 64, "accumulated_recompile_limit": 4096, "fail_on_recompile_limit_hit": True}
         known = {name: value for name, value in wanted.items() if hasattr(torch._dynamo.config, name)}
-        stack.enter_context(torch._dynamo.config.patch(**known))
+        stack.enter_context(torch._dynamo.config.patch(**known))  # type: ignore[arg-type]
         yield
 
 

@@ -85,7 +85,7 @@ class Session:
     def _go_on(self, said: dict[str, Any]) -> None:
         self.started -= time.time() - float(said["began"])
         self.began, self.begun = float(said["began"]), list(said["begun"])
-        self.tally = Tally(**{k: set(v) if isinstance(v, list) else v for k, v in said["tally"].items()})
+        self.tally = Tally(**{k: set(v) if isinstance(v, list) else v for k, v in said["tally"].items()})  # type: ignore[arg-type]
         self.new = [self.findings.known[id] for id in said["new"] if id in self.findings.known]
         self.problems += said["problems"]
 

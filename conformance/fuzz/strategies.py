@@ -85,7 +85,7 @@ def ops(micrograph: type[Micrograph]) -> frozenset[str]:
 
 def delicate(micrograph: type[Micrograph]) -> bool:
     """Are equal elements to be avoided?"""
-    return bool(ops(micrograph) & AMBIGUOUS)
+    return bool(ops(micrograph) & AMBIGUOUS)  # type: ignore[arg-type]
 
 
 # ----------------------------------------------------------------------------------------------- forms

@@ -92,10 +92,10 @@ def questions(device: Device) -> dict[str, dict[str, Answer]]:
     }
     return {
         "torch.cuda": cuda,
-        "torch.accelerator": accelerator,
+        "torch.accelerator": accelerator,  # type: ignore[dict-item]
         "torch._dynamo.device_interface.CudaInterface": {k: staticmethod(v) for k, v in interface.items()},
         "torch._subclasses.fake_tensor": {"init_gpu_context": lambda device: None},
-        "torch._subclasses.fake_tensor.FakeTensorMode": {"avoid_device_init": property(lambda self: True)},
+        "torch._subclasses.fake_tensor.FakeTensorMode": {"avoid_device_init": property(lambda self: True)},  # type: ignore[dict-item]
         "torch._inductor.runtime.triton_helpers": {"set_driver_to_gpu": lambda: None},
         "torch._utils_internal": {"max_clock_rate": lambda: device.clock_rate // 1000},
         # Whether a padded matmul is faster is measured; where nothing can be, it is not padded.

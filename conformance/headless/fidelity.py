@@ -53,7 +53,8 @@ def kernels_of(micrograph: type[Micrograph], target: Target) -> dict[str, str]:
     """Name → source of every kernel that one compile of the micrograph makes, in order, forward and backward."""
     from conformance.backends.inductor import InductorBackend, _cache_in
 
-    case, found = Case(micrograph, target), {}
+    case = Case(micrograph, target)
+    found: dict[str, Any] = {}
     wrapper = find("torch._inductor.codegen.wrapper.PythonWrapperCodegen")
     original = wrapper.define_kernel
 

@@ -70,7 +70,7 @@ def _tables() -> tuple:
     if not registry[CUDA] or not registry[META]:
         raise Moved("c10::impl::device_guard_impl_registry")
     order = _virtuals("c10/core/impl/DeviceGuardImplInterface.h", "DeviceGuardImplInterface")
-    table = _copy(registry[META], len(order))
+    table = _copy(registry[META], len(order))  # type: ignore[arg-type]
     table[_slot(order, "getStream")] = code["stream"]
     for name in ("type", "getDevice", "exchangeDevice", "deviceCount"):
         table[_slot(order, name)] = code["one"]  # CUDA, device 0 of CUDA (twice), one device

@@ -126,7 +126,7 @@ class Kernel:
             ptx=code.asm["ptx"],
             shared=int(code.metadata.shared),
             instructions=notable(code.asm["ptx"]),
-            **resources(code.asm["cubin"]),
+            **resources(code.asm["cubin"]),  # type: ignore[arg-type]
         )
 
 

@@ -73,10 +73,10 @@ def mirrored(storage: torch.UntypedStorage, device: int) -> torch.UntypedStorage
 
 
 def _tensor_on(storage: torch.UntypedStorage, like: torch.Tensor) -> torch.Tensor:
-    return _over(storage, storage.device, like.size(), like.stride(), like.storage_offset(), like.dtype)
+    return _over(storage, storage.device, like.size(), like.stride(), like.storage_offset(), like.dtype)  # type: ignore[arg-type]
 
 
-def _over(storage: torch.UntypedStorage, device: torch.device, size: Any, stride: Any, offset: int, dtype: torch.dtype):
+def _over(storage: torch.UntypedStorage, device: torch.device, size: Any, stride: Any, offset: int, dtype: torch.dtype):  # type: ignore[no-untyped-def]
     if device.type == "cpu":
         return torch.empty(0, dtype=dtype).set_(storage, offset, tuple(size), tuple(stride))
     make = getattr(torch._C, "_construct_CUDA_Tensor_From_Storage_And_Metadata", None)

@@ -25,7 +25,7 @@ def _at_the_end_of(path: str, edit: Callable[[Any], None]) -> Iterator[None]:
             graph = next(a for a in args if isinstance(a, (torch.fx.Graph, torch.fx.GraphModule)))
             gm = graph if isinstance(graph, torch.fx.GraphModule) else graph.owning_module
             edit(gm)
-            gm.recompile()
+            gm.recompile()  # type: ignore[union-attr]
             return result
 
         return run

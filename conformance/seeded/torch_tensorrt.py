@@ -154,7 +154,7 @@ def _without_copies(gm: Any) -> Any:
 @fault("postgrad", "wrong_result", "pointwise.chain pointwise.broadcast")
 def trt_pass_flips_sign() -> Iterator[None]:
     """A lowering pass turns a subtraction around."""
-    with _one_more_pass(lambda gm: retarget(gm, aten.sub.Tensor, aten.add.Tensor) and None):
+    with _one_more_pass(lambda gm: retarget(gm, aten.sub.Tensor, aten.add.Tensor) and None):  # type: ignore[arg-type]
         yield
 
 

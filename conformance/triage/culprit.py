@@ -142,7 +142,8 @@ class _Against(TorchDispatchMode):
 
     def __init__(self, table: dict[Any, Any]) -> None:
         super().__init__()
-        self.table, self.wrong = table, {}
+        self.table = table
+        self.wrong: dict[Any, Any] = {}
 
     def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
         kwargs = kwargs or {}
@@ -350,7 +351,7 @@ def _differs_from_graph(run: ir.Run, operation: Any, values: dict[str, Any]) -> 
     got = got.reshape(want.shape) if got.shape != want.shape else got
     wrong = any(True for _ in oracle.value_differences("", got.to(want.dtype), want))
     wrong |= getattr(operation, "dtype", want.dtype) != want.dtype
-    return graphs.op_name(origin.target) if wrong else None
+    return graphs.op_name(origin.target) if wrong else None  # type: ignore[union-attr]
 
 
 def _origin_ops(operation: Any) -> list[str]:

@@ -96,7 +96,9 @@ def values_of(gm: fx.GraphModule, inputs: tuple[Any, ...]) -> dict[fx.Node, Any]
 def cut(gm: fx.GraphModule, kept: Sequence[fx.Node], values: dict[fx.Node, Any]) -> tuple[fx.GraphModule, tuple[Any, ...]] | None:
     """A graph of these nodes alone: what they read from others becomes an input, what nobody among them reads an output."""
     chosen = set(kept)
-    graph, table, inputs = fx.Graph(), {}, []
+    graph = fx.Graph()
+    table: dict[Any, Any] = {}
+    inputs: list[Any] = []
 
     def outside(node: fx.Node) -> Any:
         value = values[node]
@@ -188,7 +190,9 @@ class Reducer:
     def _probed(self, nodes: Sequence[fx.Node]) -> list[fx.Node]:
         """The ops that are wrong on their own: all in one compile, none reading from another."""
         assert self.probe is not None
-        graph, inputs, ends = fx.Graph(), [], []
+        graph = fx.Graph()
+        inputs: list[Any] = []
+        ends: list[Any] = []
         for node in nodes:
             if not isinstance(self.values.get(node), torch.Tensor) or not any(
                 isinstance(self.values.get(n), torch.Tensor) for n in node.all_input_nodes

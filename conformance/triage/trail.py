@@ -174,7 +174,7 @@ class TensorRTTrail(Trail):
 
     def __init__(self, backend: Any, case: Case) -> None:
         super().__init__(backend, case)
-        self.recording = getattr(self.compiled, "recording", None)
+        self.recording: Any = getattr(self.compiled, "recording", None)
 
     def captured(self) -> list[fx.GraphModule]:
         if self.recording is None or self.recording.exported is None:
@@ -202,7 +202,7 @@ class TensorRTTrail(Trail):
         return None
 
     def _lifting(self) -> Culprit | None:
-        record = self.recording
+        record: Any = self.recording
         if not record.lifted_buffers:
             return None
         lost = [name for name in record.lifted_buffers if name not in record.predicted]

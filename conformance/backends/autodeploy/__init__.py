@@ -41,7 +41,8 @@ class AutoDeployBackend(Backend):
         from conformance.backends.autodeploy.compiled import AutoDeployCompiled
         from conformance.backends.autodeploy.passes import Passes
 
-        passes, refused = Passes(load()), {}
+        passes = Passes(load())
+        refused: dict[str, str] = {}
         *first, last = plan.runnable(case.target)
         for option in first:
             compiled = AutoDeployCompiled(passes, case, option, refused)

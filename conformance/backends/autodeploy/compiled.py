@@ -230,7 +230,8 @@ class AutoDeployCompiled(Compiled):
     @contextmanager
     def _through(self, name: str, gm: fx.GraphModule | None = None) -> Iterator[None]:
         """While this is on, a call goes through another compile backend. It compiles at the call, whose errors are looked at."""
-        kept, made = self._program, []
+        kept = self._program
+        made: list[Any] = []
 
         def call(*inputs: Any) -> Any:
             if not made:

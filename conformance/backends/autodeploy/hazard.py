@@ -37,14 +37,14 @@ def written_by(node: fx.Node) -> list[fx.Node]:
     if isinstance(node.target, torch._ops.OpOverload) and schema is not None:
         named = {**{a.name: v for a, v in zip(schema.arguments, node.args, strict=False)}, **node.kwargs}
         writes = [a.name for a in schema.arguments if a.alias_info is not None and a.alias_info.is_write]
-        return [named[name] for name in writes if isinstance(named.get(name), fx.Node)]
+        return [named[name] for name in writes if isinstance(named.get(name), fx.Node)]  # type: ignore[misc]
     if isinstance(node.target, torch._ops.OpOverloadPacket) or "auto_deploy" not in str(getattr(node.target, "__module__", "")):
         return []
     return _watched(node)
 
 
 def _watched(node: fx.Node) -> list[fx.Node]:
-    tensors = {n: n.meta.get("val") for n in node.all_input_nodes}
+    tensors: dict[fx.Node, Any] = {n: n.meta.get("val") for n in node.all_input_nodes}
     mode = next((t.fake_mode for t in tensors.values() if isinstance(t, FakeTensor)), None)
     if mode is None or not all(isinstance(t, torch.Tensor) for t in tensors.values()):
         return []
@@ -54,7 +54,7 @@ def _watched(node: fx.Node) -> list[fx.Node]:
         args, kwargs = torch.fx.map_arg((node.args, node.kwargs), lambda n: stand_ins[n])
         try:
             with writes:
-                node.target(*args, **kwargs)
+                node.target(*args, **kwargs)  # type: ignore[operator]
         except Exception:
             return []
     return [n for n, t in stand_ins.items() if t.untyped_storage()._cdata in writes.written]
