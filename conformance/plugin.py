@@ -20,6 +20,7 @@ from conformance.journal import Journal
 from conformance.record import Writer, texts_folder
 from conformance.stage import STAGES, Stage
 from conformance.target import Target
+from conformance.trace import Observation
 from conformance.verdict import Finding, Kind, Verdict
 from conformance.workbench import Result, Workbench
 
@@ -200,13 +201,8 @@ class Suite:
 
     def died(self, cell: Cell, verdict: Verdict, reason: str) -> dict[str, Any]:
         kind = "timeout" if verdict is Verdict.TIMEOUT else "crash"
-        finding = Finding(Kind(kind), "LAD001", reason)
-        verdict, entry = self.expected.judge(str(cell), verdict, [finding])
-        if entry is not None:
-            reason = f"{entry.why} ({reason})"
-        digest = self.micrographs[cell.micrograph].digest()
-        result = Result(cell, verdict, reason, url=entry.url if entry else "", micrograph=digest)
-        return result.to_json() | {"findings": [finding.to_json()]}
+        seen = Observation(findings=[Finding(Kind(kind), "LAD001", reason)], verdict=verdict, reason=reason)
+        return self.workbench.judged(cell, self.micrographs[cell.micrograph], seen).to_json()
 
     def add(self, line: dict[str, Any]) -> None:
         self.lines[line["cell"]] = line

@@ -96,13 +96,14 @@ class Workbench:
             elif stage not in trace.observations:
                 continue  # not asked for
             else:
-                result = self._verdict(Cell(stage, backend.name, target.name, micrograph.name()), micrograph, trace[stage])
+                result = self.judged(Cell(stage, backend.name, target.name, micrograph.name()), micrograph, trace[stage])
                 if result.verdict.blocks:
                     blocker = result
             results[stage] = result
         return {stage: results[stage] for stage in STAGES if stage in stages and stage in results}
 
-    def _verdict(self, cell: Cell, micrograph: type[Micrograph], seen: Observation) -> Result:
+    def judged(self, cell: Cell, micrograph: type[Micrograph], seen: Observation) -> Result:
+        """What was seen of a cell, as a verdict: by checks, by the baseline, in the light of what is expected."""
         findings = list(seen.findings)
         if seen.verdict is None:
             findings += checks.findings(cell.stage, checks.Seen(seen, micrograph, cell.backend, cell.target))

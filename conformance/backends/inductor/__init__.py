@@ -304,8 +304,11 @@ class InductorCompiled(Compiled):
         text = "\n".join(f"group {i}: {' '.join(group)}" for i, group in enumerate(groups))
         return Observation(facts, {"groups": text + "".join(f"\nlibrary: {name}" for name in externs)})
 
+    def _sources(self) -> list[str]:
+        return [_without_paths(source) for name in self.programs for source in self.watch.payloads(name)]
+
     def _codegen(self) -> Observation:
-        sources = [_without_paths(source) for name in self.programs for source in self.watch.payloads(name)]
+        sources = self._sources()
         facts = {
             "programs": len(sources),
             "vector_kernels": self._snapshot["vector"],

@@ -7,7 +7,7 @@ from typing import Any
 
 from conformance import oracle
 from conformance.backends.base import Case
-from conformance.backends.inductor import InductorCompiled, _numbered, _without_paths
+from conformance.backends.inductor import InductorCompiled, _numbered
 from conformance.headless.device import described
 from conformance.headless.kernel import Binary, Kernel
 from conformance.headless.program import Program
@@ -20,7 +20,7 @@ class HeadlessCompiled(InductorCompiled):
     _fn: Program
 
     def _codegen(self) -> Observation:
-        sources = [_without_paths(source) for source in self.watch.payloads("inductor_output_code")]
+        sources = self._sources()
         kernels = dict(self._fn.kernels)
         binaries = self._binaries(kernels)
         facts = {

@@ -284,11 +284,7 @@ def _settings_kept() -> Iterator[None]:
         now = config.get_config_copy()
         for name in before:
             if now.get(name) is not before[name] and now.get(name) != before[name]:
-                owner, _, last = name.rpartition(".")
-                holder: Any = config
-                for part in owner.split(".") if owner else ():
-                    holder = getattr(holder, part)
-                setattr(holder, last, before[name])
+                setattr(config, name, before[name])
 
 
 class AheadOfTimeCompiled(InductorCompiled):
