@@ -22,7 +22,7 @@ from conformance.environment import ROOT
 
 @click.command("bench")
 @click.option("-m", "--micrograph", "glob", default="[nmp][oau]*.[a-m]*", metavar="GLOB", help="what to measure on")
-@click.option("--part", type=click.Choice(["trace", "suite", "tensorrt", "fuzz"]), multiple=True, help="only these parts")
+@click.option("--part", type=click.Choice(["trace", "suite", "headless", "tensorrt", "fuzz"]), multiple=True, help="only these parts")
 @click.option("--json", "as_json", is_flag=True)
 def bench(glob: str, part: tuple[str, ...], as_json: bool) -> int:
     """Traced ÷ bare compile; the suite ÷ bare compiles; a second run ÷ the first."""
@@ -35,6 +35,11 @@ def bench(glob: str, part: tuple[str, ...], as_json: bool) -> int:
     if not part or "suite" in part:
         with console.status(f"bare compiles, then two runs of the suite on {len(names)} micrographs"):
             rows += _suite(names)
+    if "headless" in part:
+        from conformance.headless import bench as headless
+
+        with console.status(f"C++ for the CPU, Triton for one target and for four: {len(names)} micrographs"):
+            rows += headless.measure(names)
     if "tensorrt" in part:
         rows += _tensorrt(names)
     if "fuzz" in part:

@@ -1,15 +1,17 @@
 """GPU code without a GPU: Inductor compiles for a GPU that is described, and what it generated is interpreted.
 
-    device     questions about the device, answered from its description
-    guard      the same for C++
-    memory     CUDA tensors whose bytes are the host's
-    host       library calls on such tensors, done by the CPU
-    attention  which attention kernel that GPU chooses
-    kernel     a generated Triton kernel: launched, compiled to machine code
-    autotune   choices that a GPU would time: listed, and made by rule
-    interpret  Triton's interpreter, in a process that also compiles
-    program    `torch.compile` with all of it
-    fidelity   generated kernels held against those that a real GPU made
+device     questions about the device, answered from its description
+guard      the same for C++
+memory     CUDA tensors whose bytes are the host's
+host       library calls on such tensors, done by the CPU
+attention  which attention kernel that GPU chooses
+kernel     a generated Triton kernel: launched, compiled to machine code
+autotune   choices that a GPU would time: listed, and made by rule
+interpret  Triton's interpreter, in a process that also compiles
+program    `torch.compile` with all of it
+asked      the questions whose answers set two devices apart
+shared     one capture for several devices
+fidelity   generated kernels held against those that a real GPU made
 """
 
 from __future__ import annotations

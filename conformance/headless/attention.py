@@ -10,13 +10,14 @@ from __future__ import annotations
 import contextlib
 import math
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any
 
 import torch
 from torch.utils._pytree import tree_map_only
 
+from conformance.headless.asked import answered
 from conformance.headless.moved import Moved, NotInterpretable
 from conformance.target import Device
 
@@ -189,7 +190,8 @@ def choosing(device: Device) -> Iterator[None]:
     ) -> torch.Tensor:
         scale, gqa = options.get("scale"), bool(options.get("enable_gqa"))
         call = Call(device, query, key, value, attn_mask, dropout_p, is_causal, gqa)
-        return _attend(choice(call), call, scale)
+        kernel = answered("attention kernel", lambda other: choice(replace(call, device=other)), device)
+        return _attend(kernel, call, scale)
 
     operator = aten.scaled_dot_product_attention.default
     library = torch.library.Library("aten", "IMPL")

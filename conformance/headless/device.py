@@ -11,13 +11,13 @@ from __future__ import annotations
 import contextlib
 import importlib
 from collections.abc import Callable, Iterator
-from dataclasses import asdict
 from functools import cache
 from types import SimpleNamespace
 from typing import Any
 
 import torch
 
+from conformance.headless.asked import Properties, answered
 from conformance.headless.attention import choosing
 from conformance.headless.guard import idle_gpu
 from conformance.headless.host import Host
@@ -44,13 +44,7 @@ class Stream:
 
 def questions(device: Device) -> dict[str, dict[str, Answer]]:
     """Who is asked → what → the answer. Whoever kept a reference to `torch.cuda`'s functions is asked as well."""
-    properties = SimpleNamespace(
-        **{k: v for k, v in asdict(device).items() if k != "l2_cache_size"},
-        L2_cache_size=device.l2_cache_size,
-        is_integrated=0,
-        is_multi_gpu_board=0,
-        gcnArchName="",
-    )
+    properties = Properties(device)
     stream = Stream()
     state: dict[str, torch.Tensor] = {}
     cuda: dict[str, Answer] = {
@@ -97,7 +91,7 @@ def questions(device: Device) -> dict[str, dict[str, Answer]]:
         "torch._subclasses.fake_tensor": {"init_gpu_context": lambda device: None},
         "torch._subclasses.fake_tensor.FakeTensorMode": {"avoid_device_init": property(lambda self: True)},  # type: ignore[dict-item]
         "torch._inductor.runtime.triton_helpers": {"set_driver_to_gpu": lambda: None},
-        "torch._utils_internal": {"max_clock_rate": lambda: device.clock_rate // 1000},
+        "torch._utils_internal": {"max_clock_rate": lambda: answered("clock_rate", lambda d: d.clock_rate // 1000, device)},
         # Whether a padded matmul is faster is measured; where nothing can be, it is not padded.
         "torch._inductor.fx_passes.pad_mm": {"get_cached_should_pad": lambda key: False},
         "torch._C._dynamo.guards": {"_empty_strided_cuda": empty_strided},
@@ -153,16 +147,20 @@ def described(target: Target) -> Iterator[None]:
     """Inside, torch and Triton believe that the target's GPU is here. Undone at the end, whatever happens."""
     device = target.device
     assert device is not None, f"{target} is not a described GPU"
+    with answering(device), folding_on_host(), choosing(device), idle_gpu():
+        yield
+
+
+@contextlib.contextmanager
+def answering(device: Device) -> Iterator[None]:
+    """The questions alone; inside `described`, those of another device."""
     with contextlib.ExitStack() as stack:
         for owner, answers in questions(device).items():
             place = find(owner)
             for name, answer in answers.items():
                 stack.enter_context(replaced(place, owner, name, answer))
-        stack.enter_context(folding_on_host())
-        stack.enter_context(choosing(device))
         stack.enter_context(forgotten())
         stack.enter_context(triton_target(device))
-        stack.enter_context(idle_gpu())
         yield
 
 

@@ -14,20 +14,17 @@ import difflib
 import json
 import re
 import sys
-import tempfile
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
-from unittest.mock import patch
 
 import torch
 
-from conformance import oracle
-from conformance.backends.base import Case
 from conformance.cell import select
 from conformance.errors import UsageError, first_line
 from conformance.headless.device import find
+from conformance.headless.shared import generate
 from conformance.micrograph import Micrograph, load
 from conformance.target import CUDA, DEVICES, Target
 from conformance.trace import digest
@@ -51,32 +48,7 @@ def normalised(source: str) -> str:
 
 def kernels_of(micrograph: type[Micrograph], target: Target) -> dict[str, str]:
     """Name → source of every kernel that one compile of the micrograph makes, in order, forward and backward."""
-    from conformance.backends.inductor import InductorBackend, _cache_in
-
-    case = Case(micrograph, target)
-    found: dict[str, Any] = {}
-    wrapper = find("torch._inductor.codegen.wrapper.PythonWrapperCodegen")
-    original = wrapper.define_kernel
-
-    def define_kernel(self: Any, kernel_name: str, kernel_body: str, *args: Any, **kwargs: Any) -> Any:
-        if "triton" in kernel_body:
-            found[kernel_name if kernel_name not in found else f"{kernel_name} ({len(found)})"] = normalised(kernel_body)
-        return original(self, kernel_name, kernel_body, *args, **kwargs)
-
-    backend = InductorBackend()
-    torch._dynamo.reset()
-    with (
-        tempfile.TemporaryDirectory(prefix="conformance-") as folder,
-        _cache_in(Path(folder)),  # nothing is found there; a setting that turns caches off would be part of every kernel
-        patch.object(wrapper, "define_kernel", define_kernel),
-        backend.settings(case),
-    ):
-        module = case.module()
-        fn = backend.program(case, module)
-        outcome = oracle.run(lambda *x: fn(*backend.marked(case, x)), case.inputs(0), module, calls=micrograph.steps)
-    if outcome.error is not None and not found:
-        raise outcome.error
-    return found
+    return {name: normalised(source) for name, source in generate(micrograph, [target])[target.name].kernels.items()}
 
 
 def record(target: Target, micrographs: dict[str, type[Micrograph]], progress: Callable[[str], None] = lambda _: None) -> dict[str, Any]:
@@ -139,11 +111,11 @@ def compare(real: dict[str, Any], headless: dict[str, Any]) -> Iterator[Compared
             continue
         mine, theirs = other["kernels"], entry["kernels"]
         for kernel in dict.fromkeys([*theirs, *mine]):
-            yield Compared(name, kernel, _diff(theirs.get(kernel, ""), mine.get(kernel, "")))
+            yield Compared(name, kernel, difference(theirs.get(kernel, ""), mine.get(kernel, ""), "real GPU", "headless"))
 
 
-def _diff(real: str, headless: str) -> str:
-    lines = difflib.unified_diff(_split(real), _split(headless), "real GPU", "headless", n=1, lineterm="")
+def difference(one: str, other: str, one_is: str, other_is: str) -> str:
+    lines = difflib.unified_diff(_split(one), _split(other), one_is, other_is, n=1, lineterm="")
     return "\n".join(lines)
 
 

@@ -56,6 +56,8 @@ def mine(folder: Path, text: str = MICROGRAPH, **more: str) -> list[str]:
         (["show", "fusion/inductor/cpu"], "not a cell"),
         (["show", "fusio/inductor/cpu/norm.rmsnorm"], "unknown stage 'fusio'"),
         (["show", "fusion/eager/cpu/norm.nothing"], "unknown micrograph"),
+        (["show", "fusion/inductor/sm_*/norm.rmsnorm"], "several targets are shown of codegen/inductor only"),
+        (["show", "codegen/inductor/sm_7*/norm.rmsnorm"], "unknown target 'sm_7*'"),
         (["show", "fusion/eager/cpu/norm.rmsnorm", "--record", "none.jsonl"], "cannot read the record none.jsonl"),
         (["list", "-m", "nothing*"], "unknown micrograph 'nothing*'"),
         (["frobnicate"], "unknown command 'frobnicate'"),
