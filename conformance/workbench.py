@@ -75,9 +75,9 @@ class Workbench:
             }
         examination = Examination(Case(micrograph, target), backend, stages, reasons)
         trace = examination.trace()
-        return self._judge(micrograph, backend, target, trace, reasons, stages)
+        return self.judge(micrograph, backend, target, trace, reasons, stages)
 
-    def _judge(
+    def judge(
         self,
         micrograph: type[Micrograph],
         backend: Backend,
@@ -86,6 +86,7 @@ class Workbench:
         reasons: dict[Stage, str],
         stages: Collection[Stage],
     ) -> dict[Stage, Result]:
+        """What a trace shows, as a result for each stage asked for."""
         results: dict[Stage, Result] = {}
         blocker: Result | None = None
         for stage in STAGES:
@@ -155,7 +156,7 @@ class Examination:
 
     def trace(self) -> Trace:
         try:
-            compiled = self.backend.compile(self.case)
+            compiled = self._opened()
         except UsageError:
             raise
         except Exception as error:
@@ -168,8 +169,14 @@ class Examination:
         except Exception as error:
             self.found.observations.setdefault(self._at, Observation()).findings += _crash(error).findings
         finally:
-            compiled.close()
+            self._shut(compiled)
         return self.found
+
+    def _opened(self) -> Compiled:
+        return self.backend.compile(self.case)
+
+    def _shut(self, compiled: Compiled) -> None:
+        compiled.close()
 
     def _look(self, compiled: Compiled) -> None:
         self._compiled_module = compiled.module

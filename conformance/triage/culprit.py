@@ -31,6 +31,7 @@ class Culprit:
     name: str
     why: str
     ops: list[str] = field(default_factory=list)  # the ops it concerns, for the reducer to begin with
+    nodes: int = 0  # of a kernel: how many nodes of the graph are in it
 
     def __str__(self) -> str:
         return f"{self.what} {self.name}: {self.why}"
@@ -319,9 +320,11 @@ def of_code(evidence: Evidence, record: Any, inputs: list[Any], stage: Stage) ->
         what = "the order of kernels, the buffers they share, or what is returned"
         return Culprit("wrapper", "call()", f"every kernel computes what was lowered; {what} is wrong")
     name, buffer = kernel
-    ops = sorted({op for o in lowered.operations if o.get_name() in _made_by(record, name, buffer) for op in _origin_ops(o)})
+    members = [o for o in lowered.operations if o.get_name() in _made_by(record, name, buffer)]
+    ops = sorted({op for o in members for op in _origin_ops(o)})
     what = "fusion group" if stage is Stage.FUSION else "kernel"
-    return Culprit(what, name, f"{buffer} is not what its loops compute; ops in it: {', '.join(ops)}", ops)
+    nodes = len({node for o in members for node in getattr(o, "origins", None) or ()})
+    return Culprit(what, name, f"{buffer} is not what its loops compute; ops in it: {', '.join(ops)}", ops, nodes)
 
 
 def node_values(gm: fx.GraphModule, inputs: list[Any]) -> dict[str, Any]:

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Collection, Iterator
+from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
 import torch
+from torch import fx
 
 from conformance import backends, expectations
 from conformance.backends.base import Case
@@ -18,11 +20,14 @@ from conformance.target import Target
 from conformance.triage import reduce, repro
 from conformance.triage.culprit import Culprit
 from conformance.triage.doors import door
+from conformance.triage.held import Held, Rungs, Unsettled, right_with_nothing_fused, scratch
 from conformance.triage.subject import Subject
 from conformance.triage.trail import Trail, follow
-from conformance.workbench import Result, Workbench
+from conformance.workbench import Examination, Result, Workbench
 
 REDUCIBLE = {"wrong_result", "numeric_drift", "crash", "wrong_metadata", "lost_mutation", "lost_alias", "graph_break"}
+CODE = (Stage.FUSION, Stage.CODEGEN)
+WITH_A_TAIL = 17  # a size that fills a vector of any machine and leaves a tail
 
 
 @dataclass
@@ -49,67 +54,198 @@ def triage(
     subject: Subject, *, out: Path | None = None, shrink: bool = True, limit: float = 180.0, say: Callable[[str], None] = lambda _: None
 ) -> Triage:
     """Name the stage, then the culprit, then shrink, then write."""
-    backend, target = backends.get(subject.backend), Target.parse(subject.target)
-    start = time.monotonic()
-    workbench = Workbench(expectations.Expectations([], {}))  # a known defect is triaged like any other
-    results = workbench.examine(subject.micrograph, backend, target, STAGES[: Stage.CACHE.order] if subject.given else STAGES)
-    found = Triage(subject, results, next((r for r in results.values() if r.verdict.unexpected), None))
-    found.seconds["stage"] = time.monotonic() - start
-    if found.first is None:
-        return found
-    say(f"{found.first.cell.stage}: {found.first.reason}")
-    start = time.monotonic()
-    trail = follow(backend, Case(subject.micrograph, target))
-    if trail is not None:
-        found.culprit = trail.culprit(found.first.cell.stage, found.kind)
-    found.seconds["culprit"] = time.monotonic() - start
-    if found.culprit is None:
-        found.culprit = _from_finding(found)
-    say(f"culprit: {found.culprit}")
-    if shrink and trail is not None:
+    with scratch() if subject.backend == "inductor" else nullcontext():
+        case = Case(subject.micrograph, Target.parse(subject.target))
+        search = _Search(subject, backends.get(subject.backend), case, limit, say)
+        search.run(shrink)
+        if search.unconfirmed:  # a graph of the compiler is odd, its program is right: look again, at the program first
+            search = _Search(subject, search.backend, case, limit, say, early=False)
+            search.run(shrink)
+    if out is not None and search.trail is not None and search.found.reduced is not None:
+        _write(search.found, search.trail, search.backend, out)
+    return search.found
+
+
+class _Search:
+    """The steps of one triage. What a step has found out serves those after it."""
+
+    def __init__(
+        self, subject: Subject, backend: Any, case: Case, limit: float, say: Callable[[str], None], early: bool = True
+    ) -> None:
+        self.subject, self.backend, self.case, self.limit, self.say = subject, backend, case, limit, say
+        self.early, self.unconfirmed = early, False
+        self.found = Triage(subject, {})
+        self.stages = STAGES[: Stage.CACHE.order] if subject.given else STAGES
+        self.workbench = Workbench(expectations.Expectations([], {}))  # a known defect is triaged like any other
+        self.held: Held | None = None
+        self.trail: Trail | None = None
+        self.graph: tuple[fx.GraphModule, tuple[Any, ...]] | str = ""  # what to reduce, or why there is nothing
+        self.reducer: reduce.Reducer | None = None
+
+    def run(self, shrink: bool) -> None:
+        found = self.found
+        try:
+            with self._timed("stage"):
+                self._stage()
+            if found.first is None:
+                return
+            self.say(f"{found.first.cell.stage}: {found.first.reason}")
+            with self._timed("culprit"):
+                self._culprit()
+            self.say(f"culprit: {found.culprit}")
+            if shrink:
+                found.unreduced = self._unreducible()
+            if self.held is not None and (not shrink or found.unreduced):
+                self.unconfirmed = not self.held.confirmed()
+        finally:
+            if self.trail is not None:
+                self.trail.close()
+        if shrink and self.trail is not None and not found.unreduced and not self.unconfirmed:
+            with self._timed("reduce"):
+                self._reduce()
+
+    @contextmanager
+    def _timed(self, step: str) -> Iterator[None]:
         start = time.monotonic()
-        _reduce(found, trail, backend, limit, say)
-        found.seconds["reduce"] = time.monotonic() - start
-    if out is not None and trail is not None and found.reduced is not None:
-        _write(found, trail, backend, out)
-    return found
+        yield
+        self.found.seconds[step] = time.monotonic() - start
+
+    # ------------------------------------------------------------------------------------------- stage
+
+    def _stage(self) -> None:
+        reasons = dict(self.backend.unavailable(self.case.target))
+        if (self.subject.backend, self.subject.target) != ("inductor", "cpu") or reasons:
+            found = self.workbench.examine(self.subject.micrograph, self.backend, self.case.target, self.stages)
+        else:
+            found = self._held(reasons)
+        self.found.results, self.found.first = found, next((r for r in found.values() if r.verdict.unexpected), None)
+
+    def _held(self, reasons: dict[Stage, str]) -> dict[Stage, Result]:
+        """One compile for the stage and for what is inside it."""
+        held = Held(self.case, self.backend, self.stages, reasons, self.early)
+        try:
+            trace = held.trace()
+            if held.first_call:
+                self.held, self.trail = held, follow(self.backend, self.case, held)
+            if held.undecided is not None and self._fusion(held):
+                held.blame_fusion()
+        finally:
+            if self.trail is None:
+                held.close()
+        return self.workbench.judge(self.subject.micrograph, self.backend, self.case.target, trace, reasons, self.stages)
+
+    def _fusion(self, held: Held) -> bool:
+        """The generated program is wrong: because of what was fused, or because of how it is written? A lowering is wrong by
+        itself, and so is a kernel of a single op, or one with an op in it that is wrong alone. Else everything is compiled once
+        more with nothing fused."""
+        assert held.undecided is not None
+        if self.trail is None:
+            return held.right_unfused()
+        named = self.found.culprit = self.trail.culprit(Stage.CODEGEN, held.found[Stage.CODEGEN].findings[0].kind.value)
+        if named is not None and (named.what == "lowering" or (named.what == "kernel" and named.nodes == 1)):
+            return False
+        fused = self._by_its_ops() if named is not None and named.what == "kernel" else None
+        if fused is None:
+            fused = held.right_unfused()
+        if fused and named is not None and named.what == "kernel":
+            named.what = "fusion group"
+        return fused
+
+    def _by_its_ops(self) -> bool | None:
+        """Is an op wrong alone? Or are two only if they are fused? None: neither."""
+        self._prepare()
+        if isinstance(self.graph, str):
+            return None
+        self.reducer = reducer = self._make_reducer(Stage.CODEGEN)
+        if reducer.wrong_alone():
+            return False
+        return True if reducer.probed and reducer.wrong_together() else None
+
+    # ----------------------------------------------------------------------------------------- culprit
+
+    def _culprit(self) -> None:
+        first, found = self.found.first, self.found
+        assert first is not None
+        if self.trail is None:
+            self.trail = follow(self.backend, self.case)
+        if self.trail is not None and found.culprit is None:
+            found.culprit = self.trail.culprit(first.cell.stage, found.kind)
+        if found.culprit is None:
+            found.culprit = _from_finding(found)
+        if self.trail is not None:
+            self._prepare()
+
+    def _prepare(self) -> None:
+        """What the reducer needs of the compile, before others disturb it."""
+        if self.graph:
+            return
+        assert self.trail is not None
+        captured = self.trail.captured()
+        if len(captured) != 1:
+            self.graph = f"{len(captured)} graphs were captured; the reducer takes one"
+            return
+        inputs = self.trail.inputs()
+        if inputs is None:
+            self.graph = "the inputs of the captured graph could not be had"
+        elif any(isinstance(x, torch.Tensor) and x.requires_grad for x in inputs):
+            self.graph = "a training graph: its backward is not a part of the captured graph"
+        else:
+            self.graph = captured[0], inputs
+
+    # ------------------------------------------------------------------------------------------ reduce
+
+    def _unreducible(self) -> str:
+        assert self.found.first is not None
+        stage, kind = self.found.first.cell.stage, self.found.kind
+        if kind not in REDUCIBLE or stage is Stage.CACHE:
+            return f"a {kind} of {stage} is a finding about the whole program: the micrograph is the reproducer"
+        return self.graph if isinstance(self.graph, str) else ""
+
+    def _reduce(self) -> None:
+        found = self.found
+        assert found.first is not None and found.culprit is not None
+        stage, kind = found.first.cell.stage, found.kind
+        reducer = self.reducer or self._make_reducer(stage)
+        self._ask(reducer, stage, kind)
+        found.reduced = reducer.run(found.culprit.ops)
+        self.unconfirmed = reducer.slipped and self.held is not None and self.held.early
+        self.say(f"{found.reduced.before} nodes → {found.reduced.nodes}, {found.reduced.tries} tries, {found.reduced.seconds:.0f} s")
+
+    def _make_reducer(self, stage: Stage) -> reduce.Reducer:
+        assert self.trail is not None and not isinstance(self.graph, str)
+        code = stage in CODE
+        probe = self.trail.probe if code else None
+        return reduce.Reducer(*self.graph, lambda *_: False, self.limit, probe, small=WITH_A_TAIL if code else 5)
+
+    def _ask(self, reducer: reduce.Reducer, stage: Stage, kind: str) -> None:
+        """The question that the reducer puts to each smaller graph: the same finding? Where it can be had for less than a whole
+        compile and a second one with nothing fused, that is kept for the smallest."""
+        kinds = {"wrong_result", "numeric_drift"} if kind in ("wrong_result", "numeric_drift") else {kind}
+
+        def asked(look: type[Examination], stages: Collection[Stage]) -> Callable[[fx.GraphModule, tuple[Any, ...]], bool]:
+            def holds(smaller: fx.GraphModule, values: tuple[Any, ...]) -> bool:
+                got = reduce.signature(self.backend, smaller, values, self.subject.target, stage, look)
+                return got is not None and got[0] in stages and got[1] in kinds
+
+            return holds
+
+        plain = asked(Examination, [stage])
+        cheap = (self.subject.backend, self.subject.target) == ("inductor", "cpu") and kind != "crash"
+        if cheap and stage in (Stage.DECOMPOSITION, Stage.POSTGRAD):
+            reducer.holds, reducer.sure = asked(Rungs, [stage]), plain
+        elif cheap and stage in CODE:
+            fusion = stage is Stage.FUSION
+            reducer.holds = asked(Unsettled, CODE)
+            known = bool(reducer.probed and (reducer.wrong_alone() or reducer.wrong_together()))  # it was asked of these ops already
+            reducer.sure = None if known else lambda smaller, values: right_with_nothing_fused(smaller, values) == fusion
+        else:
+            reducer.holds = plain
 
 
 def _from_finding(found: Triage) -> Culprit:
     assert found.first is not None
     check = found.first.findings[0].check if found.first.findings else ""
     return Culprit("finding", check or str(found.first.verdict), found.first.reason)
-
-
-# --------------------------------------------------------------------------------------------- reduce
-
-
-def _reduce(found: Triage, trail: Trail, backend: Any, limit: float, say: Callable[[str], None]) -> None:
-    assert found.first is not None and found.culprit is not None
-    stage, kind = found.first.cell.stage, found.kind
-    if kind not in REDUCIBLE or stage is Stage.CACHE:
-        found.unreduced = f"a {kind} of {stage} is a finding about the whole program: the micrograph is the reproducer"
-        return
-    captured = trail.captured()
-    if len(captured) != 1:
-        found.unreduced = f"{len(captured)} graphs were captured; the reducer takes one"
-        return
-    inputs = trail.inputs()
-    if inputs is None:
-        found.unreduced = "the inputs of the captured graph could not be had"
-        return
-    if any(isinstance(x, torch.Tensor) and x.requires_grad for x in inputs):
-        found.unreduced = "a training graph: its backward is not a part of the captured graph"
-        return
-    target = found.subject.target
-
-    def holds(smaller: Any, values: tuple[Any, ...]) -> bool:
-        got = reduce.signature(backend, smaller, values, target, stage)
-        return got is not None and got[0] == stage and (got[1] == kind or {got[1], kind} <= {"wrong_result", "numeric_drift"})
-
-    reducer = reduce.Reducer(captured[0], inputs, holds, limit, trail.probe)
-    found.reduced = reducer.run(found.culprit.ops)
-    say(f"{found.reduced.before} nodes → {found.reduced.nodes}, {found.reduced.tries} tries, {found.reduced.seconds:.0f} s")
 
 
 # ---------------------------------------------------------------------------------------------- write

@@ -23,8 +23,10 @@ from conformance.backends.base import Case
 from conformance.stage import STAGES, Stage
 from conformance.target import Target
 from conformance.triage.subject import wrap
+from conformance.workbench import Examination
 
 Signature = tuple[Stage, str]
+FEW, MANY = 12, 60  # groups of ops that are compiled side by side, at first and then
 CALLS = ("call_function", "call_method", "call_module")
 
 
@@ -46,18 +48,18 @@ def size(gm: fx.GraphModule) -> int:
 # ------------------------------------------------------------------------------------------- predicate
 
 
-def signature(backend: Any, gm: fx.GraphModule, inputs: tuple[Any, ...], target: str, wanted: Stage) -> Signature | None:
+def signature(
+    backend: Any, gm: fx.GraphModule, inputs: tuple[Any, ...], target: str, wanted: Stage, look: type[Examination] = Examination
+) -> Signature | None:
     """The stage and kind of the first finding of a graph; None where nothing is wrong. Cheaper than the whole suite: one
     compile, one call, and the ladder only if that differs. Only where capture is at fault is it captured again and again."""
-    from conformance.workbench import Examination
-
     try:
         cls = wrap(gm, inputs, "reduced")
     except Exception:
         return None
     stages = STAGES[0 if wanted is Stage.CAPTURE else 1 : Stage.RUNTIME.order]
     reasons = dict(backend.unavailable(Target.parse(target)))
-    examination = Examination(Case(cls, Target.parse(target)), backend, stages, reasons)
+    examination = look(Case(cls, Target.parse(target)), backend, stages, reasons)
     try:
         trace = examination.trace()
     except Exception:
@@ -132,7 +134,8 @@ def cut(gm: fx.GraphModule, kept: Sequence[fx.Node], values: dict[fx.Node, Any])
 
 
 class Reducer:
-    """`holds` says of a smaller graph whether the same finding remains; `probe` runs one through the compiler."""
+    """`holds` says of a smaller graph whether the same finding remains; `sure`, of the smallest, whether it really is the same,
+    where `holds` is a cheaper question; `probe` runs a graph through the compiler, with or without fusing. Sizes are cut to `small`."""
 
     def __init__(
         self,
@@ -140,79 +143,150 @@ class Reducer:
         inputs: tuple[Any, ...],
         holds: Callable[[fx.GraphModule, tuple[Any, ...]], bool],
         limit: float = 180.0,
-        probe: Callable[[fx.GraphModule, tuple[Any, ...]], Sequence[Any]] | None = None,
+        probe: Callable[[fx.GraphModule, tuple[Any, ...], bool], Sequence[Any]] | None = None,
+        sure: Callable[[fx.GraphModule, tuple[Any, ...]], bool] | None = None,
+        small: int = 5,
     ) -> None:
-        self.gm, self.inputs, self.holds, self.probe = gm, inputs, holds, probe
+        self.gm, self.inputs, self.holds, self.probe, self.sure, self.small = gm, inputs, holds, probe, sure, small
         self.until = time.monotonic() + limit
         self.values = values_of(gm, inputs)
         self.calls = [node for node in gm.graph.nodes if node.op in CALLS]
         self.best = Reduced(gm, inputs, len(self.calls), len(self.calls))
+        self._alone: list[fx.Node] | None = None
+        self._together: list[list[fx.Node]] | None = None
+        self._unprobed = False
+        self.slipped = False  # the cheap question led to another finding than the one that was asked for
+
+    @property
+    def probed(self) -> bool:
+        """Were the ops compiled side by side, and could they be?"""
+        return self._alone is not None and not self._unprobed
 
     def run(self, suspects: Sequence[str] = ()) -> Reduced:
         start = time.monotonic()
-        nodes = self._suspected(suspects) or self._halved(self.calls)
-        nodes = self._minimal(nodes)
-        self._smaller_sizes()
+        self._search(suspects)
+        if self.sure is not None and not self.sure(self.best.gm, self.best.inputs):
+            self.slipped = True
+            self._start_over()
+            self._search(suspects)
         self.best.seconds = time.monotonic() - start
         return self.best
 
-    def _try(self, nodes: Sequence[fx.Node], why: str) -> bool:
+    def _search(self, suspects: Sequence[str]) -> None:
+        nodes = self._suspected(suspects) or self._halved(self.calls)
+        self._minimal(nodes)
+        self._smaller_sizes()
+
+    def _start_over(self) -> None:
+        """The cheap question led to another finding: ask the dear one all the way."""
+        assert self.sure is not None
+        holds, sure = self.holds, self.sure
+        self.holds, self.sure = (lambda gm, inputs: holds(gm, inputs) and sure(gm, inputs)), None
+        tries = self.best.tries
+        self.best = Reduced(self.gm, self.inputs, len(self.calls), len(self.calls), tries)
+
+    def _try(self, nodes: Sequence[fx.Node], why: str, short: bool = False) -> bool:
         if time.monotonic() > self.until:
             return False
         made = cut(self.gm, nodes, self.values)
         if made is None:
             return False
+        gm, inputs = made
+        if short:
+            inputs = _all_shortened(inputs, self.small)
+            if _same_sizes(inputs, made[1]) or not _runs(gm, inputs):
+                return False
         self.best.tries += 1
-        if not self.holds(*made):
+        if not self.holds(gm, inputs):
             return False
         self.best.history.append(f"{why}: {len(nodes)} nodes")
-        self.best.gm, self.best.inputs, self.best.nodes = *made, len(nodes)
+        self.best.gm, self.best.inputs, self.best.nodes = gm, inputs, len(nodes)
         return True
 
     def _suspected(self, suspects: Sequence[str]) -> list[fx.Node] | None:
         """What the culprit names, each alone. Where that is many ops (a kernel's), those that a probe finds wrong."""
         words = [_word(name) for name in suspects]
-        distinct = self._distinct()
-        named = [n for n in distinct if any(w and (w in _called(n) or _called(n) in w) for w in words)]
-        if len(named) != 1 and self.probe is not None:
-            named = self._probed(distinct) or named
-        return next(([node] for node in named[:3] if self._try([node], "a suspect alone")), None)
+        named = [n for n in self._distinct() if any(w and (w in _called(n) or _called(n) in w) for w in words)]
+        groups = [[node] for node in named[:3]]
+        if self._alone is not None or (len(named) != 1 and self.probe is not None):
+            groups = [[node] for node in self.wrong_alone()[:3]] or self.wrong_together()[:3] or groups
+        for group in groups:
+            why = "a suspect alone" if len(group) == 1 else "suspects together"
+            if self._try(group, f"{why}, small", short=True) or self._try(group, why):
+                return group
+        return None
+
+    def wrong_alone(self) -> list[fx.Node]:
+        """The ops that are wrong on their own."""
+        if self._alone is None:
+            self._alone = self._probed(self._distinct())
+        return self._alone
 
     def _distinct(self) -> list[fx.Node]:
         """One node for each op and shapes."""
         found: dict[str, fx.Node] = {}
         for node in self.calls:
-            shapes = [tuple(v.shape) for v in map(self.values.get, node.all_input_nodes) if isinstance(v, torch.Tensor)]
-            constants = [a for a in node.args if not isinstance(a, fx.Node)]
-            found.setdefault(f"{node.target}{shapes}{constants}{node.kwargs}", node)
+            found.setdefault(self._kind(node), node)
         return list(found.values())
 
+    def _kind(self, node: fx.Node) -> str:
+        shapes = [tuple(v.shape) for v in map(self.values.get, node.all_input_nodes) if isinstance(v, torch.Tensor)]
+        constants = [a for a in node.args if not isinstance(a, fx.Node)]
+        return f"{node.target}{shapes}{constants}{node.kwargs}"
+
     def _probed(self, nodes: Sequence[fx.Node]) -> list[fx.Node]:
-        """The ops that are wrong on their own: all in one compile, none reading from another."""
+        """The ops that are wrong with nothing fused: all in one compile, none reading from another."""
+        return [group[0] for group in self._side_by_side([[node] for node in nodes], fused=False)]
+
+    def wrong_together(self) -> list[list[fx.Node]]:
+        """Where no op is wrong alone: ops that are when fused with their own parts, with a reader, or with one that reads the same."""
+        if self._together is None:
+            self._together = self._fused()
+        return self._together
+
+    def _fused(self) -> list[list[fx.Node]]:
+        pairs: dict[Any, list[fx.Node]] = {}
+        for place, second in enumerate(self.calls):
+            for first in self.calls[:place]:
+                if first in second.all_input_nodes or {*first.all_input_nodes} & {*second.all_input_nodes}:
+                    pairs.setdefault((self._kind(first), self._kind(second), first in second.all_input_nodes), [first, second])
+        groups = [[node] for node in self._distinct()] + list(pairs.values())
+        rounds = groups[:FEW], groups[FEW:MANY]
+        return next((wrong for some in rounds if some and (wrong := self._side_by_side(some, fused=True))), [])
+
+    def _side_by_side(self, groups: Sequence[list[fx.Node]], fused: bool) -> list[list[fx.Node]]:
+        """Of these groups of nodes, all in one compile and none reading from another, those that are wrong."""
         assert self.probe is not None
         graph = fx.Graph()
         inputs: list[Any] = []
-        ends: list[Any] = []
-        for node in nodes:
-            if not isinstance(self.values.get(node), torch.Tensor) or not any(
-                isinstance(self.values.get(n), torch.Tensor) for n in node.all_input_nodes
-            ):
+        ends: list[tuple[list[fx.Node], fx.Node, Any]] = []
+        for group in groups:
+            if any(not self._tensors(node) for node in group):
                 continue
             table: dict[fx.Node, Any] = {}
-            for source in node.all_input_nodes:
-                value = self.values[source]
-                table[source] = graph.placeholder(f"x{len(inputs)}") if isinstance(value, torch.Tensor) else value
-                inputs += [value] if isinstance(value, torch.Tensor) else []
-            ends.append((node, graph.node_copy(node, table.__getitem__)))
-        graph.output(tuple(end for _, end in ends))
+            for node in group:
+                for source in node.all_input_nodes:
+                    value = self.values[source]
+                    if source not in table:
+                        table[source] = graph.placeholder(f"x{len(inputs)}") if isinstance(value, torch.Tensor) else value
+                        inputs += [value] if isinstance(value, torch.Tensor) else []
+                table[node] = graph.node_copy(node, table.__getitem__)
+            ends += [(group, node, table[node]) for node in group if not any(user in group for user in node.users)]
+        graph.output(tuple(end for _, _, end in ends))
         self.best.tries += 1
         try:
-            got = self.probe(fx.GraphModule(self.gm, graph), tuple(inputs))
+            got = self.probe(fx.GraphModule(self.gm, graph), tuple(inputs), fused)
         except Exception:  # an op that does not compile hides the others: go on without the probe
+            self._unprobed = True
             return []
-        wrong = [node for (node, _), value in zip(ends, got, strict=True) if _differs(value, self.values[node])]
-        self.best.history.append(f"{len(ends)} ops side by side: {len(wrong)} wrong")
+        wrong = [group for (group, node, _), value in zip(ends, got, strict=True) if _differs(value, self.values[node])]
+        self.best.history.append(f"{len(ends)} ops side by side{', fused' if fused else ''}: {len(wrong)} wrong")
         return wrong
+
+    def _tensors(self, node: fx.Node) -> bool:
+        """One tensor, computed from tensors."""
+        read = any(isinstance(self.values.get(n), torch.Tensor) for n in node.all_input_nodes)
+        return read and isinstance(self.values.get(node), torch.Tensor)
 
     def _halved(self, nodes: list[fx.Node]) -> list[fx.Node]:
         """While one half fails on its own, go on with it."""
@@ -230,6 +304,8 @@ class Reducer:
     def _minimal(self, nodes: list[fx.Node]) -> list[fx.Node]:
         """Delta debugging: leave out pieces, smaller and smaller ones."""
         piece = max(len(nodes) // 2, 1)
+        if nodes in (self._together or ()):
+            return nodes  # each of the two alone was among those that were looked at
         while len(nodes) > 1:
             for start in range(0, len(nodes), piece):
                 rest = nodes[:start] + nodes[start + piece :]
@@ -243,17 +319,36 @@ class Reducer:
         return nodes
 
     def _smaller_sizes(self) -> None:
-        """Halve every size that a dim of the inputs has, as long as the graph still runs and still fails."""
+        """Cut every size that a dim of the inputs has, as long as the graph still runs and still fails: all at once, or, where
+        a try costs little, one by one."""
+        smaller = _all_shortened(self.best.inputs, self.small)
+        if _same_sizes(smaller, self.best.inputs) or self._smaller(smaller, f"sizes → {self.small}") or self.small > 5:
+            return
         for length in sorted({n for x in self.best.inputs if isinstance(x, torch.Tensor) for n in x.shape if n > 8}, reverse=True)[:2]:
-            for shorter in (5, length // 2):
-                if time.monotonic() > self.until:
-                    return
-                smaller = tuple(_shortened(x, length, shorter) for x in self.best.inputs)
-                self.best.tries += 1
-                if _runs(self.best.gm, smaller) and self.holds(self.best.gm, smaller):
-                    self.best.inputs = smaller
-                    self.best.history.append(f"size {length} → {shorter}")
+            for shorter in (self.small, length // 2):
+                if self._smaller(tuple(_shortened(x, length, shorter) for x in self.best.inputs), f"size {length} → {shorter}"):
                     break
+
+    def _smaller(self, inputs: tuple[Any, ...], why: str) -> bool:
+        if time.monotonic() > self.until or not _runs(self.best.gm, inputs):
+            return False
+        self.best.tries += 1
+        if not self.holds(self.best.gm, inputs):
+            return False
+        self.best.inputs = inputs
+        self.best.history.append(why)
+        return True
+
+
+def _all_shortened(inputs: tuple[Any, ...], small: int) -> tuple[Any, ...]:
+    """Sizes a little above `small` are left alone: nothing would be gained."""
+    for length in sorted({n for x in inputs if isinstance(x, torch.Tensor) for n in x.shape if n > small + 3}):
+        inputs = tuple(_shortened(x, length, small) for x in inputs)
+    return inputs
+
+
+def _same_sizes(a: tuple[Any, ...], b: tuple[Any, ...]) -> bool:
+    return all(not isinstance(x, torch.Tensor) or x.shape == y.shape for x, y in zip(a, b, strict=True))
 
 
 def _word(name: str) -> str:

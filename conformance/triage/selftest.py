@@ -249,37 +249,19 @@ def _serve(request: dict[str, Any]) -> None:
     import tempfile
 
     from conformance import environment, expectations
+    from conformance.backends.inductor.hotload import HOTLOAD
     from conformance.baseline import Baseline
     from conformance.workbench import Workbench
 
     known = Baseline(environment.environment()) if request["baseline"] else None
     workbench = Workbench(expectations.load(versions=environment.versions()), known)
     store = Path(os.environ.get("CONFORMANCE_HOME") or tempfile.gettempdir()) / "conformance-selftest-kernels"
-    with _kernels_kept(store), _started_when_asked():
+    with _kernels_kept(store), HOTLOAD.only_when_asked():
         for name in request["todo"]:
             caught = _one(name, workbench, request["culprits"])
             caught.versions = environment.versions()
             answers.write(json.dumps(asdict(caught)) + "\n")
             answers.flush()
-
-
-@contextlib.contextmanager
-def _started_when_asked() -> Iterator[None]:
-    """The fresh process of the cache stage costs more than most faults: start it when it is asked, and not before."""
-    from conformance.backends.inductor.hotload import HOTLOAD, Hotload
-
-    def ask(request: dict[str, Any]) -> dict[str, Any]:
-        del HOTLOAD.start
-        try:
-            return Hotload.ask(HOTLOAD, request)
-        finally:
-            HOTLOAD.start = lambda: None  # type: ignore[method-assign]
-
-    HOTLOAD.start, HOTLOAD.ask = (lambda: None), ask  # type: ignore[method-assign]
-    try:
-        yield
-    finally:
-        del HOTLOAD.start, HOTLOAD.ask
 
 
 def _one(name: str, workbench: Any, culprit: bool) -> Caught:

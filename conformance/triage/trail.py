@@ -16,18 +16,22 @@ from conformance.backends.base import Case
 from conformance.stage import STAGES, Stage
 from conformance.triage import culprit as inside
 from conformance.triage.culprit import Culprit, Evidence
+from conformance.triage.held import Held, side_by_side
 
 NUMERIC = {"wrong_result", "numeric_drift", "lost_mutation", "wrong_metadata", "metadata_loss", "overfused", "undecomposed"}
 
 
 class Trail:
-    """`compiled` is the failing compile once more, with everything kept."""
+    """`compiled` is the failing compile, held open; or, where that went on to other things, once more with everything kept."""
 
     probe: Callable[..., Any] | None = None  # runs a graph through the compiler as cheaply as can be
 
-    def __init__(self, backend: Any, case: Case) -> None:
+    def __init__(self, backend: Any, case: Case, held: Held | None = None) -> None:
         self.backend, self.case = backend, case
-        self.compiled = backend.compile(case)
+        self.compiled = backend.compile(case) if held is None else held.compiled
+
+    def close(self) -> None:
+        self.compiled.close()
 
     def captured(self) -> list[fx.GraphModule]:
         raise NotImplementedError
@@ -48,11 +52,16 @@ class Trail:
 
 
 class InductorTrail(Trail):
-    def __init__(self, backend: Any, case: Case) -> None:
-        self.evidence = Evidence()
-        with inside.kept(self.evidence):
-            super().__init__(backend, case)
-            oracle.run(self.compiled, case.inputs(0), self.compiled.module, calls=case.micrograph.steps)
+    def __init__(self, backend: Any, case: Case, held: Held | None = None) -> None:
+        self.evidence = Evidence() if held is None else held.evidence
+        if held is None:
+            with inside.kept(self.evidence):
+                super().__init__(backend, case)
+                oracle.run(self.compiled, case.inputs(0), self.compiled.module, calls=case.micrograph.steps)
+        else:
+            super().__init__(backend, case, held)
+        if case.target.name == "cpu":
+            self.probe = side_by_side
         self.watch = self.compiled.watch
         for number, record in enumerate(self.watch.graphs):
             if record.decomposed is not None:
@@ -62,12 +71,6 @@ class InductorTrail(Trail):
             if isinstance(record.decomposed, _Recording):
                 record.decomposed = record.decomposed.gm
         self.watch.rung = ""
-
-    @staticmethod
-    def probe(gm: Any, values: tuple[Any, ...]) -> Any:
-        torch._dynamo.reset()
-        with torch.no_grad(), torch._inductor.config.patch(force_disable_caches=True):
-            return torch.compile(gm)(*oracle.clone_inputs(values))
 
     def captured(self) -> list[fx.GraphModule]:
         return list(self.watch.captured)
@@ -172,8 +175,8 @@ def _flat(gm: fx.GraphModule) -> fx.GraphModule:
 class TensorRTTrail(Trail):
     """Everything up to the engines runs in PyTorch; inside an engine nothing does."""
 
-    def __init__(self, backend: Any, case: Case) -> None:
-        super().__init__(backend, case)
+    def __init__(self, backend: Any, case: Case, held: Held | None = None) -> None:
+        super().__init__(backend, case, held)
         self.recording: Any = getattr(self.compiled, "recording", None)
 
     def captured(self) -> list[fx.GraphModule]:
@@ -289,6 +292,6 @@ class AutoDeployTrail(Trail):
 TRAILS: dict[str, type[Trail]] = {"inductor": InductorTrail, "torch_tensorrt": TensorRTTrail, "autodeploy": AutoDeployTrail}
 
 
-def follow(backend: Any, case: Case) -> Trail | None:
+def follow(backend: Any, case: Case, held: Held | None = None) -> Trail | None:
     found = TRAILS.get(backend.name)
-    return None if found is None else found(backend, case)
+    return None if found is None else found(backend, case, held)

@@ -33,7 +33,7 @@ def test_a_hundred_nodes_to_the_one_that_matters() -> None:
 
 def test_a_suspect_is_tried_first() -> None:
     reduced = Reducer(graph(), example_inputs(), has(torch.tanh)).run(["aten.tanh.default"])
-    assert (reduced.nodes, reduced.history[0]) == (1, "a suspect alone: 1 nodes")
+    assert (reduced.nodes, reduced.history[0]) == (1, "a suspect alone, small: 1 nodes")
 
 
 def test_two_nodes_that_only_fail_together_both_stay() -> None:
@@ -66,7 +66,7 @@ def test_sizes_shrink_last() -> None:
 
 
 def test_where_any_op_may_be_wrong_a_probe_finds_it_in_two_tries() -> None:
-    def wrong_tanh(gm: fx.GraphModule, inputs: tuple[Any, ...]) -> Any:
+    def wrong_tanh(gm: fx.GraphModule, inputs: tuple[Any, ...], fused: bool) -> Any:
         twin = fx.GraphModule(gm, gm.graph)
         for node in twin.graph.nodes:
             node.target = torch.sinh if node.target is torch.tanh else node.target
@@ -77,4 +77,30 @@ def test_where_any_op_may_be_wrong_a_probe_finds_it_in_two_tries() -> None:
     reduced = Reducer(graph(), example_inputs(), has(torch.tanh), probe=wrong_tanh).run(names)
     assert reduced.nodes == 1
     assert reduced.history[0].endswith("ops side by side: 1 wrong")
-    assert reduced.history[1] == "a suspect alone: 1 nodes"
+    assert reduced.history[1] == "a suspect alone, small: 1 nodes"
+
+
+def test_where_no_op_is_wrong_alone_two_that_are_fused_are_looked_for() -> None:
+    def loses_the_reader_of_exp(gm: fx.GraphModule, inputs: tuple[Any, ...], fused: bool) -> Any:
+        twin = fx.GraphModule(gm, gm.graph)
+        for node in twin.graph.nodes if fused else ():
+            if any(source.target is torch.exp for source in node.all_input_nodes) and node.op != "output":
+                node.target = torch.zeros_like
+                node.args = node.args[:1]
+        twin.recompile()
+        return twin(*inputs)
+
+    class Module(torch.nn.Module):
+        def forward(self, x: torch.Tensor) -> torch.Tensor:
+            return torch.cos(torch.tanh(torch.exp(torch.sin(x + 1.0))))
+
+    reducer = Reducer(fx.symbolic_trace(Module()), (torch.randn(4),), has(torch.tanh, torch.exp), probe=loses_the_reader_of_exp)
+    assert reducer.wrong_alone() == []
+    reduced = reducer.run(["aten.tanh.default", "aten.exp.default"])
+    assert (reduced.nodes, reduced.history[-1]) == (2, "suspects together: 2 nodes")
+
+
+def test_a_cheap_answer_that_does_not_hold_is_asked_again_the_dear_way() -> None:
+    reduced = Reducer(graph(), example_inputs(), has(torch.tanh), sure=has(torch.tanh, torch.cos)).run(["aten.tanh.default"])
+    assert {torch.tanh, torch.cos} <= {n.target for n in reduced.gm.graph.nodes}
+    assert reduced.nodes <= 5

@@ -440,10 +440,9 @@ def _warm_up(cpp: bool) -> None:
     import torch._inductor.metrics  # noqa: F401
     from torch._inductor.cpu_vec_isa import pick_vec_isa
 
-    HOTLOAD.start()
+    HOTLOAD.soon()
     if cpp and not _warm:
-        pick_vec_isa()
-        _warm = True
+        _warm = bool(pick_vec_isa()) or True  # its truth is what is asked of the C++ compiler
 
 
 def _isa() -> str:

@@ -11,7 +11,7 @@ import copy
 import inspect
 import logging
 from collections.abc import Callable, Iterator
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass, field
 from functools import cache
 from typing import Any
@@ -365,6 +365,35 @@ def _wrap_define_kernel(original: Callable[..., Any], watch: Watch) -> Callable[
     return define_kernel
 
 
+def _wrap_empty(original: Callable[..., Any], watch: Watch | None = None) -> Callable[..., Any]:
+    """A new buffer holds whatever was there before: often what eager has just computed, so that a kernel which leaves
+    elements out would look right. Fill it with what no program computes."""
+
+    def empty_strided(*args: Any, **kwargs: Any) -> torch.Tensor:
+        made = original(*args, **kwargs)
+        wide = made.dtype.is_floating_point or made.dtype.is_complex
+        with suppress(NotImplementedError, RuntimeError):  # a dtype that cannot be filled
+            made.fill_(-12345.678 if wide else made.dtype is torch.bool or 113)  # no NaN: programs do compute that
+        return made
+
+    return empty_strided
+
+
+EMPTY = "torch._C._dynamo.guards:_empty_strided_cpu"
+
+
+@contextmanager
+def poisoned() -> Iterator[None]:
+    """For programs that are compiled unwatched."""
+    try:
+        owner, name = _attribute(EMPTY)
+    except Moved:
+        yield
+        return
+    with patch.object(owner, name, _wrap_empty(getattr(owner, name))):
+        yield
+
+
 def _wrap_call(original: Callable[..., Any], watch: Watch) -> Callable[..., Any]:
     """The program, or in its place an earlier graph of the same calling convention."""
 
@@ -394,5 +423,6 @@ WRAPPERS: dict[str, Callable[..., Callable[..., Any]]] = {
     "torch._inductor.scheduler:Scheduler.fuse_nodes": _wrap_fuse,
     "torch._inductor.codegen.wrapper:PythonWrapperCodegen.define_kernel": _wrap_define_kernel,
     "torch._inductor.output_code:CompiledFxGraph.__call__": _wrap_call,
+    EMPTY: _wrap_empty,
 }
 REQUIRED = {"torch._inductor.compile_fx:compile_fx", "torch._inductor.compile_fx:fx_codegen_and_compile"}

@@ -12,6 +12,8 @@ import subprocess
 import sys
 import threading
 import time
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -23,6 +25,21 @@ class Hotload:
 
     def __init__(self) -> None:
         self.process: subprocess.Popen[str] | None = None
+        self.early = True
+
+    def soon(self) -> None:
+        """It will be asked: let it import the compiler while this process compiles."""
+        if self.early:
+            self.start()
+
+    @contextmanager
+    def only_when_asked(self) -> Iterator[None]:
+        """Where most compiles never come to the cache stage, the process costs more than it gives: do not start it ahead."""
+        before, self.early = self.early, False
+        try:
+            yield
+        finally:
+            self.early = before
 
     def start(self) -> None:
         """Starts the process without waiting for it."""
