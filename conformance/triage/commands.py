@@ -93,6 +93,7 @@ def _seed(name: str) -> None:
 )
 @click.option("--clean/--no-clean", default=True, help="look for false alarms without a fault, too")
 @click.option("--culprits", is_flag=True, help="not the suite but triage, with wrong-result faults: is the culprit named, too?")
+@click.option("-n", "workers", type=click.IntRange(1), default=1, metavar="N", help="this many worker processes")
 @click.option("--record", type=click.Path(path_type=Path), help="keep every answer here as it comes (JSON Lines)")
 @click.option("--resume", is_flag=True, help="leave out what the record has already")
 @click.option("--table", type=click.Path(path_type=Path), help="write the table of the record into this Markdown file")
@@ -102,6 +103,7 @@ def selftest(
     baseline: bool,
     clean: bool,
     culprits: bool,
+    workers: int,
     record: Path | None,
     resume: bool,
     table: Path | None,
@@ -125,7 +127,7 @@ def selftest(
     todo = [*names, *(runner.cases(faults[name] for name in names) if clean and not culprits else ())]
     left = board.left(todo) if resume else todo
     console = Console(stderr=True)
-    for number, one in enumerate(runner.run(left, baseline=baseline, culprits=culprits), 1):
+    for number, one in enumerate(runner.run(left, baseline=baseline, culprits=culprits, workers=workers), 1):
         board.keep(one)
         console.print(f"{number}/{len(left)} {one.fault}: {_said(one)}", style="dim", markup=False)
     answers = [board.known[name] for name in todo if name in board.known]

@@ -1,7 +1,7 @@
 """Can the suite fail? It is run against compilers that were broken on purpose, one seeded fault at a time.
 
-Faults are examined one after the other in a worker process, since importing the compilers costs more than most faults do.
-A fault that kills the worker costs one worker. Then the same micrographs with nothing broken: what fails there is a false alarm.
+Faults are examined one after the other in worker processes, since importing the compilers costs more than most faults do.
+A fault that kills its worker costs one worker. Then the same micrographs with nothing broken: what fails there is a false alarm.
 """
 
 from __future__ import annotations
@@ -9,8 +9,10 @@ from __future__ import annotations
 import contextlib
 import json
 import os
+import queue
 import subprocess
 import sys
+import tempfile
 import threading
 import time
 from collections.abc import Iterable, Iterator
@@ -72,42 +74,79 @@ def cases(chosen: Iterable[Fault]) -> list[str]:
     return list(dict.fromkeys(f"{CLEAN}{f.backend}/{f.target}/{name}" for f in chosen for name in f.micrographs))
 
 
-def run(todo: list[str], *, baseline: bool = False, culprits: bool = False) -> Iterator[Caught]:
-    """Examine faults by name, and cases without a fault; with `culprits`, by triage."""
-    while todo:
-        done = 0
-        for caught in _worker(todo, baseline, culprits):
-            done += 1
-            yield caught
-        if done == len(todo):
-            return
-        yield Caught(todo[done], stage="capture", kind="crash", detail="the process died, or took too long")
-        todo = todo[done + 1 :]
+def run(todo: list[str], *, baseline: bool = False, culprits: bool = False, workers: int = 1) -> Iterator[Caught]:
+    """Examine faults by name, and cases without a fault; with `culprits`, by triage. Answers come as they are ready."""
+    asked: queue.SimpleQueue[str] = queue.SimpleQueue()
+    answers: queue.SimpleQueue[Caught | BaseException] = queue.SimpleQueue()
+    for name in todo:
+        asked.put(name)
+    with tempfile.TemporaryDirectory(prefix="conformance-selftest-") as kernels, contextlib.ExitStack() as stack:
+        for _ in range(min(workers, len(todo))):
+            worker = Worker({"baseline": baseline, "culprits": culprits, "kernels": kernels}, alone=workers == 1)
+            stack.callback(worker.stop)
+            threading.Thread(target=_serve_all, args=(worker, asked, answers), daemon=True).start()
+        for _ in todo:
+            answer = answers.get()
+            if isinstance(answer, BaseException):
+                raise answer
+            yield answer
 
 
-def _worker(todo: list[str], baseline: bool, culprits: bool) -> Iterator[Caught]:
-    request = json.dumps({"todo": todo, "baseline": baseline, "culprits": culprits})
-    env = {**os.environ, "PYTHONPATH": os.pathsep.join([str(ROOT), *filter(None, [os.environ.get("PYTHONPATH")])])}
-    process = subprocess.Popen(
-        [sys.executable, "-m", "conformance.triage.selftest", request],
-        stdout=subprocess.PIPE,
-        stderr=subprocess.DEVNULL,
-        text=True,
-        env=env,
-    )
-    assert process.stdout
-    try:
+def _serve_all(worker: Worker, asked: queue.SimpleQueue[str], answers: queue.SimpleQueue[Caught | BaseException]) -> None:
+    with contextlib.suppress(queue.Empty):
         while True:
-            timer = threading.Timer(LIMIT, process.kill)
-            timer.start()
+            name = asked.get_nowait()
+            try:
+                answers.put(worker.ask(name))
+            except BaseException as error:
+                answers.put(error)
+
+
+class Worker:
+    """A process that is asked one fault after the other. One that dies, or hangs, costs the fault that it was asked; the next
+    gets a new process."""
+
+    def __init__(self, request: dict[str, Any], alone: bool = True) -> None:
+        self.request, self.alone = request, alone
+        self.process: subprocess.Popen[str] | None = None
+
+    def ask(self, name: str) -> Caught:
+        process = self.process if self.process is not None and self.process.poll() is None else self._start()
+        assert process.stdin and process.stdout
+        timer = threading.Timer(LIMIT, process.kill)
+        timer.start()
+        try:
+            process.stdin.write(name + "\n")
+            process.stdin.flush()
             line = process.stdout.readline()
+        except OSError:
+            line = ""
+        finally:
             timer.cancel()
-            if not line:
-                return
-            yield Caught(**json.loads(line))
-    finally:
-        process.kill()
-        process.wait()
+        if not line:
+            process.kill()
+            process.wait()
+            return Caught(name, stage="capture", kind="crash", detail="the process died, or took too long")
+        return Caught(**json.loads(line))
+
+    def _start(self) -> subprocess.Popen[str]:
+        env = {**os.environ, "PYTHONPATH": os.pathsep.join([str(ROOT), *filter(None, [os.environ.get("PYTHONPATH")])])}
+        if not self.alone:  # the others have the other cores
+            env |= {"OMP_NUM_THREADS": "1", "TORCHINDUCTOR_COMPILE_THREADS": "1"}
+        self.process = subprocess.Popen(
+            [sys.executable, "-m", "conformance.triage.selftest", json.dumps(self.request)],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.DEVNULL,
+            text=True,
+            env=env,
+        )
+        return self.process
+
+    def stop(self) -> None:
+        if self.process is not None:
+            self.process.kill()
+            self.process.wait()
 
 
 # --------------------------------------------------------------------------------------------- worker
@@ -246,8 +285,6 @@ def _link(source: Path, target: Path) -> None:
 def _serve(request: dict[str, Any]) -> None:
     answers = os.fdopen(os.dup(1), "w")
     os.dup2(2, 1)
-    import tempfile
-
     from conformance import environment, expectations
     from conformance.backends.inductor.hotload import HOTLOAD
     from conformance.baseline import Baseline
@@ -255,10 +292,9 @@ def _serve(request: dict[str, Any]) -> None:
 
     known = Baseline(environment.environment()) if request["baseline"] else None
     workbench = Workbench(expectations.load(versions=environment.versions()), known)
-    store = Path(os.environ.get("CONFORMANCE_HOME") or tempfile.gettempdir()) / "conformance-selftest-kernels"
-    with _kernels_kept(store), HOTLOAD.only_when_asked():
-        for name in request["todo"]:
-            caught = _one(name, workbench, request["culprits"])
+    with _kernels_kept(Path(request["kernels"])), HOTLOAD.only_when_asked():
+        for line in sys.stdin:
+            caught = _one(line.strip("\n"), workbench, request["culprits"])
             caught.versions = environment.versions()
             answers.write(json.dumps(asdict(caught)) + "\n")
             answers.flush()
