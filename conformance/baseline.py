@@ -53,7 +53,7 @@ class Baseline:
             return
         then = line.get("observation", {})
         for fact, kind in FACTS.get(cell.stage, {}).items():
-            if fact in then and fact in facts and _plain(then[fact]) != _plain(facts[fact]):
+            if fact in then and fact in facts and _settled(fact, then[fact]) != _settled(fact, facts[fact]):
                 yield Finding(kind, CHECK, f"{fact} moved: {_moved(then[fact], facts[fact])} (recorded with the same version)")
 
     def _line(self, cell: Cell, micrograph: str) -> dict[str, Any] | None:
@@ -73,6 +73,15 @@ class Baseline:
 
 def _minor(version: str) -> str:
     return ".".join(version.split(".")[:2])
+
+
+def _settled(fact: str, value: Any) -> Any:
+    """How many objects Dynamo guards by their identity depends on what else the process has compiled (it guards Python's
+    builtins once for each name that they have there); that it does, does not."""
+    plain = _plain(value)
+    if fact == "guards" and "ID_MATCH" in plain:
+        return {**plain, "ID_MATCH": "some"}
+    return plain
 
 
 def _plain(value: Any) -> Any:
