@@ -1,4 +1,6 @@
-"""Fuzzing as a test: the `ci` profile, the same draws every time. Opt-in: `pytest -m fuzz`."""
+"""Fuzzing as a test: the `ci` profile, the same draws every time, in seconds. Opt-in: `pytest -m fuzz`.
+
+Without `--micrograph` a few that stand for the rest; `--micrograph '*'` takes them all."""
 
 from __future__ import annotations
 

@@ -9,6 +9,10 @@ import pytest
 
 from conformance import backends
 
+# Where nobody says which: what is fused, what is reduced, what is written to; and a number among the inputs for the guards.
+FEW = ("pointwise.chain", "norm.rmsnorm", "mutation.only_effect")
+FEW_GUARDED = ("pointwise.chain", "dynamic.shape_arithmetic", "pointwise.scalar_argument")
+
 
 def pytest_configure(config: pytest.Config) -> None:
     config.addinivalue_line("markers", "fuzz: draws shapes, strides, dtypes and values; opt-in")
@@ -20,13 +24,14 @@ def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
         metafunc.parametrize(name, list(PARAMS[name](metafunc.config)) if asked(metafunc.config) else [])
 
 
-def _fuzzed(config: pytest.Config) -> Iterator[Any]:
+def _fuzzed(config: pytest.Config, few: tuple[str, ...] = FEW) -> Iterator[Any]:
     from conformance.plugin import SUITE
 
     suite = config.stash[SUITE]
+    own = config.option.micrograph or not {*few} <= {*suite.micrographs}
     for backend, target, name in suite.cases():
         found = backends.get(backend)
-        if target in found.targets() and len(found.unavailable(_target(target))) < 7:
+        if (own or name in few) and target in found.targets() and len(found.unavailable(_target(target))) < 7:
             yield pytest.param(
                 (backend, target, suite.micrographs[name]), id=f"{backend}-{target}-{name}", marks=getattr(pytest.mark, backend)
             )
@@ -35,7 +40,7 @@ def _fuzzed(config: pytest.Config) -> Iterator[Any]:
 def _guarded(config: pytest.Config) -> Iterator[Any]:
     from conformance.fuzz.guards import playable
 
-    for param in _fuzzed(config):
+    for param in _fuzzed(config, FEW_GUARDED):
         backend, target, micrograph = param.values[0]
         if hasattr(backends.get(backend), "front_door") and not _target(target).headless and playable(micrograph):
             yield param

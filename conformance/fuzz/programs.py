@@ -379,8 +379,9 @@ def signature(text: str) -> frozenset[str]:
 
 
 def budget(profile: Profile) -> Profile:
-    """A graph is met once and costs its compiles: few forms, some calls each."""
-    return replace(profile, forms=2, examples=min(profile.examples, 20), static=0)
+    """A graph is met once: few forms, for each costs a compile; and calls for about as long as the compiles took."""
+    few = max(profile.forms // 2, 1)
+    return replace(profile, forms=min(few, 3), examples=min(profile.examples, 30 * few), static=0)
 
 
 # ------------------------------------------------------------------------------------------------ smaller

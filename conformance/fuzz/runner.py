@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import itertools
 import logging
-from collections import Counter, OrderedDict
+import re
+from collections import Counter, OrderedDict, defaultdict
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import AbstractContextManager, ExitStack, contextmanager
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -18,7 +19,7 @@ from conformance.backends.inductor.hooks import listening
 from conformance.errors import UsageError
 from conformance.fuzz.example import Call, Example
 from conformance.fuzz.judge import judged
-from conformance.fuzz.strategies import Form, example_of, trigger
+from conformance.fuzz.strategies import Form, example_of, ops, trigger
 from conformance.micrograph import Micrograph
 from conformance.stage import STAGES, Stage
 from conformance.target import Target
@@ -31,7 +32,11 @@ class Rejected(Exception):
 
 
 class Refused(Rejected):
-    """The compiler does not take these marks."""
+    """The compiler does not take these marks: the graph fixes a dim at one of these sizes."""
+
+    def __init__(self, error: BaseException | None) -> None:
+        super().__init__("a dim that is marked dynamic is fixed by the graph at these sizes")
+        self.sizes = {int(size) for size in re.findall(r"specialized it to be a constant \((\d+)\)", str(error))}
 
 
 @dataclass
@@ -52,6 +57,7 @@ class Runner:
 
     def __init__(self, backend: Backend, target: Target, micrograph: type[Micrograph], tally: Tally, source: str = "") -> None:
         self.backend, self.target, self.micrograph, self.tally, self.source = backend, target, micrograph, tally, source
+        self.ops: frozenset[str] = ops(micrograph)  # type: ignore[arg-type]
         self.history: list[Call] = []
 
     def example(self, form: Form, call: Call) -> Example:
@@ -91,7 +97,7 @@ class Runner:
         outcome = oracle.run(compiled, case.inputs(), compiled.module, calls=case.micrograph.steps)
         if isinstance(outcome.error, CannotRun):
             return self._earlier(compiled, case, ref)
-        return judged(outcome, ref, case.inputs(), eager=self._again(case))
+        return judged(outcome, ref, case.inputs(), eager=self._again(case), ops=self.ops)
 
     def _again(self, case: Case) -> Callable[[tuple[Any, ...]], oracle.Outcome]:
         module = case.module()
@@ -113,9 +119,17 @@ class Runner:
             outcome = oracle.run(program, case.inputs(), compiled.module, calls=case.micrograph.steps) if program else None
             if outcome is None or isinstance(outcome.error, CannotRun):
                 continue
-            if found := judged(outcome, ref, case.inputs(), strides=False, eager=self._again(case)):
+            if found := judged(outcome, ref, case.inputs(), False, self._again(case), self.ops):
                 return found
         return []
+
+    def static(self) -> tuple[str, ...]:
+        """The dims of which every size costs a compile, where other sizes cost a run."""
+        return ()
+
+    def avoids(self, form: Form, call: Call) -> bool:
+        """Is it known, before anything is run, that this call will be refused?"""
+        return False
 
     def forget(self) -> None:
         """What was interrupted half-way is in no known state: begin anew."""
@@ -146,6 +160,7 @@ class Served(Runner):
         self.entries: OrderedDict[Form, Entry] = OrderedDict()
         self.dynamic: tuple[str, ...] | None = None
         self.refusals: Counter[Form] = Counter()
+        self.fixed: defaultdict[Form, set[int]] = defaultdict(set)  # sizes at which the graph fixes a dim
         self.captures: dict[tuple[str, ...], bool] = {}  # dims → can they be unbacked?
         self.stack = ExitStack()
         self.stack.enter_context(settings(backend, Case(micrograph, target)))
@@ -158,13 +173,20 @@ class Served(Runner):
         return example_of(self.micrograph, form, call, self._markable(), self.source)
 
     def run(self, form: Form, call: Call) -> list[oracle.Difference]:
-        if self.refusals[form] > 3:
+        if self.refusals[form] > 6:
             raise Rejected("the graph fixes what this form marks dynamic")
         try:
             return self._found(form, call)
-        except Refused:
+        except Refused as refusal:
             self.refusals[form] += 1  # each costs a capture
+            self.fixed[form] |= refusal.sizes
             raise
+
+    def static(self) -> tuple[str, ...]:
+        return tuple(dim for dim in self.micrograph.dims if dim not in self._markable())
+
+    def avoids(self, form: Form, call: Call) -> bool:
+        return form.dynamic and bool(self.fixed[form] & {*call.dims.values()})
 
     def _found(self, form: Form, call: Call) -> list[oracle.Difference]:
         if not form.dynamic:  # compiled for these very sizes
@@ -195,10 +217,10 @@ class Served(Runner):
         fn = lambda *x: entry.fn(*marked(entry.case, x))
         outcome = oracle.run(fn, self.inputs(call), entry.module, calls=self.micrograph.steps)
         if refused(outcome.error, bool(entry.unbacked)):
-            raise Refused("a dim that is marked dynamic is fixed by the graph at these sizes")
+            raise Refused(outcome.error)
         # Which strides an elementwise op gives depends on comparing sizes, which cannot be done where they may not be looked at.
         again = lambda inputs: oracle.run(entry.reference, inputs, entry.reference, calls=self.micrograph.steps)
-        return judged(outcome, ref, self.inputs(call), not entry.unbacked, again)
+        return judged(outcome, ref, self.inputs(call), not entry.unbacked, again, self.ops)
 
     def _static(self, form: Form, call: Call) -> Entry:
         """Shrinking asks for the same sizes again and again."""
@@ -368,10 +390,16 @@ class Coverage(logging.Handler):
 
 def _plain_guards(text: str) -> str:
     """Without what differs in every process: addresses, and the comments that name lines."""
-    import re
-
     return "\n".join(re.sub(r"\b\d{6,}\b|0x[0-9a-f]+", "#", line.split("  # ")[0]) for line in text.splitlines())
 
 
-def counted(tally: Tally) -> AbstractContextManager[None]:
-    return listening(Coverage(tally))
+@contextmanager
+def counted(tally: Tally) -> Iterator[None]:
+    """The trace is for us alone: whoever keeps all logs (pytest does) would keep thousands of empty lines."""
+    log = logging.getLogger("torch.__trace")
+    before, log.propagate = log.propagate, False
+    try:
+        with listening(Coverage(tally)):
+            yield
+    finally:
+        log.propagate = before

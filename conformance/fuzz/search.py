@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from collections import Counter
 from collections.abc import Callable, Collection, Iterator
 from dataclasses import dataclass, replace
 
@@ -16,7 +17,7 @@ from conformance.errors import UsageError
 from conformance.fuzz.example import Call, Example
 from conformance.fuzz.finding import key_of
 from conformance.fuzz.runner import Rejected, Runner, Served
-from conformance.fuzz.strategies import SIZES, Form, calls, example_of, pool, trigger
+from conformance.fuzz.strategies import SIZES, Form, calls, example_of, fixed_sizes, pool, trigger
 from conformance.fuzz.watchdog import Hung, limited
 from conformance.oracle import Difference
 from conformance.verdict import Kind
@@ -40,6 +41,7 @@ PROFILES = {
     "deep": Profile("deep", forms=10, examples=600, static=60, minutes=240.0),
 }
 SHRINKING = 45.0  # seconds for hypothesis; the rest is done by steps that know what a compile costs
+BARREN = 8  # rejections in a row after which a form is left alone
 POOLS = 16  # pools of forms for each micrograph: a failing example in the database belongs to one of them
 
 
@@ -85,9 +87,11 @@ def search(
     """One round of `profile.examples` draws; a suspect, made small, or None."""
     profile = fitted(profile, runner)
     found = pool(runner.micrograph, profile.forms, number % POOLS)
-    # A graph whose guards ask for a compile at almost every size has had its turn after so many.
-    most = runner.tally.compiles + 10 * profile.forms
+    # A graph whose guards ask for a compile at almost every size has had its turn after so many: sooner, if it is one of thousands.
+    most = runner.tally.compiles + (4 if runner.source else 10) * profile.forms
+    fixed = fixed_sizes(runner.micrograph, runner.static(), 2 if runner.source else 4, number)
     alarms: list[tuple[float, Alarm]] = []
+    barren: Counter[Form] = Counter()  # how often in a row a form was rejected
 
     @settings(
         max_examples=profile.examples,
@@ -106,11 +110,17 @@ def search(
         if alarms and time.monotonic() > alarms[0][0] + SHRINKING:
             raise Enough(min((alarm for _, alarm in alarms), key=lambda alarm: (alarm.form.cost, sum(alarm.call.dims.values()))))
         form = data.draw(st.sampled_from(found), label="form")
+        if barren[form] >= BARREN:
+            reject()  # before anything is made: hypothesis asks ten times for each example that it wants
         if profile.static and data.draw(st.integers(1, profile.static), label="static") == profile.static:
             form = replace(form, dynamic=False)
-        call = data.draw(calls(runner.micrograph, form), label="call")
+        call = data.draw(calls(runner.micrograph, form, fixed), label="call")
+        if runner.avoids(form, call):
+            reject()
+        barren[form] += 1
         try:
             check(runner, form, call, known, journal)
+            barren[form] = 0
         except Alarm as alarm:
             alarms.append((time.monotonic(), alarm))  # from now on it is made smaller, and must fail again when it is asked to
             raise

@@ -7,8 +7,9 @@ simplest first (where shrinking ends), and calls are drawn freely.
 
 from __future__ import annotations
 
+import math
 import random
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 from functools import cache
 from typing import Any
@@ -26,6 +27,7 @@ from conformance.micrograph import Micrograph, Scalar, Tensor
 # Ends, primes, powers of two and their neighbours: what vector widths, tiles and unrolled loops stumble over.
 SIZES = (2, 3, 4, 5, 7, 8, 9, 13, 15, 16, 17, 23, 31, 32, 33, 47, 63, 64, 65, 97, 127, 128, 129, 255, 257, 511, 1023, 1025)
 LARGEST = {0: 1025, 1: 1025, 2: 257, 3: 65, 4: 33}  # by the number of dims that vary
+ELEMENTS = 2**17  # of one input; what a graph makes of it may have a dim more
 # Which of equal elements is taken is nobody's promise.
 AMBIGUOUS = {"aten.topk", "aten.sort", "aten.argmax", "aten.argmin", "aten.max", "aten.min", "aten.median", "aten.kthvalue", "aten.mode"}
 
@@ -182,14 +184,40 @@ def pool(micrograph: type[Micrograph], count: int, number: int) -> list[Form]:
 
 
 @st.composite
-def calls(draw: st.DrawFn, micrograph: type[Micrograph], form: Form) -> Call:
-    """Sizes and values that a program compiled for this form must serve."""
-    free = sum(s == 2 for _, s in form.strata)
-    allowed = [s for s in SIZES if s <= LARGEST.get(free, 17)]
+def calls(draw: st.DrawFn, micrograph: type[Micrograph], form: Form, fixed: tuple[Mapping[str, int], ...] = ()) -> Call:
+    """Sizes and values that a program compiled for this form must serve. `fixed`: the choices for dims that a graph cannot have
+    symbolic, where each costs a compile."""
+    allowed = sizes_for(micrograph, tuple(d for d, s in form.strata if s == 2))
     sizes = st.one_of(st.sampled_from(allowed), st.integers(2, min(40, allowed[-1])))
     any_size = st.one_of(sizes, st.sampled_from((1, 0)))
-    dims = {d: s if s < 2 else draw(any_size if d in form.unbacked else sizes, label=f"size of {d}") for d, s in form.strata}
+    given_sizes = draw(st.sampled_from(fixed), label="sizes of fixed dims") if fixed else {}
+    dims = {
+        d: s if s < 2 else given_sizes[d] if d in given_sizes else draw(any_size if d in form.unbacked else sizes, label=f"size of {d}")
+        for d, s in form.strata
+    }
     return Call(dims, _values(draw, micrograph, form.given), form.dtype, draw(st.integers(0, 99), label="seed"))
+
+
+@cache
+def sizes_for(micrograph: type[Micrograph], free: tuple[str, ...]) -> list[int]:
+    """The sizes that these dims may have together: a dim may stand in one shape many times."""
+    specs = [spec for spec in micrograph.inputs if isinstance(spec, Tensor)]
+
+    def fits(size: int) -> bool:
+        dims = {**micrograph.dims, **dict.fromkeys(free, size)}
+        return size <= LARGEST.get(len(free), 17) and all(math.prod(spec.sizes(dims)) <= ELEMENTS for spec in specs)
+
+    return [size for size in SIZES if fits(size)] or [2]
+
+
+def fixed_sizes(micrograph: type[Micrograph], dims: tuple[str, ...], count: int, number: int) -> tuple[dict[str, int], ...]:
+    """`count` choices of sizes for dims that cannot be symbolic: those that forms are compiled with, and others each round."""
+    if not dims:
+        return ()
+    first = trigger(micrograph, plain(micrograph)).dims
+    allowed = sizes_for(micrograph, tuple(micrograph.dims))
+    others = [{d: allowed[(count * number + step + 5 * place) % len(allowed)] for place, d in enumerate(dims)} for step in range(count - 1)]
+    return ({d: max(first[d], 2) for d in dims}, *others)
 
 
 def _values(draw: st.DrawFn, micrograph: type[Micrograph], given_: tuple[Given, ...]) -> tuple[Given, ...]:

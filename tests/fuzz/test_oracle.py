@@ -121,3 +121,40 @@ def test_what_overlaps() -> None:
     base = torch.arange(12.0)
     assert overlaps(base[:3].expand(4, 3)) and overlaps(base.as_strided((3, 4), (1, 1)))
     assert not overlaps(base.view(3, 4).t()) and not overlaps(base[::2]) and not overlaps(torch.empty(0, 3)) and not overlaps(base[0])
+
+
+class Attention(nn.Module):
+    def forward(self, q: torch.Tensor, k: torch.Tensor, v: torch.Tensor) -> torch.Tensor:
+        return torch.softmax(q @ k.transpose(-1, -2), dim=-1) @ v
+
+
+def test_attention_to_nothing_has_no_answer() -> None:
+    """By hand it is NaN, by upstream's own op it is 0; every other number is held to."""
+    generator = torch.Generator().manual_seed(0)
+    q, k, v = (torch.randn(1, 1, 3, 4, generator=generator) for _ in range(3))
+    k[..., 0], q[..., 0, 0] = 1.0, -torch.inf
+    module, ops = Attention(), ("aten.bmm", "aten._softmax")
+    ref = oracle.reference(module, (q, k, v))
+    other = oracle.run(lambda *x: torch.nan_to_num(module(*x)), (q, k, v))
+    assert judged(other, ref, (q, k, v)) and not judged(other, ref, (q, k, v), ops=ops)
+    assert judged(oracle.run(lambda *x: torch.nan_to_num(module(*x)) + 0.1, (q, k, v)), ref, (q, k, v), ops=ops)
+    assert judged(oracle.run(lambda *x: module(*x) * torch.nan, (q, k, v)), ref, (q, k, v), ops=ops), "a NaN too many"
+
+
+class Scattered(nn.Module):
+    def forward(self, x: torch.Tensor, at: torch.Tensor) -> torch.Tensor:
+        return x.scatter_add(0, at, x[at])
+
+
+def test_what_is_added_in_memory_is_rounded_each_time() -> None:
+    x, at = torch.tensor([0.29541015625, -0.41162109375], dtype=torch.float16), torch.tensor([0, 0, 1, 1, 0, 1, 1] * 3)
+
+    def one_by_one(x: torch.Tensor, at: torch.Tensor) -> torch.Tensor:
+        out = x.clone()
+        for index in at.tolist():
+            out[index] += x[index]
+        return out
+
+    ref, ops = oracle.reference(Scattered(), (x, at)), ("aten.scatter_add",)
+    assert not judged(oracle.run(one_by_one, (x, at)), ref, (x, at), ops=ops)
+    assert judged(oracle.run(lambda *y: one_by_one(*y) * 1.05, (x, at)), ref, (x, at), ops=ops)
