@@ -248,7 +248,7 @@ def partitioner_swaps_gradients() -> Iterator[None]:
         yield
 
 
-@fault("decomposition", "wrong_result undecomposed", "random.bernoulli random.dropout", culprit="bernoulli")
+@fault("decomposition", "wrong_result", "random.bernoulli random.dropout", culprit="bernoulli")
 def bernoulli_inverted() -> Iterator[None]:
     """bernoulli draws with 1 - p, dropout keeps what it should drop."""
 
@@ -256,9 +256,11 @@ def bernoulli_inverted() -> Iterator[None]:
         for node in list(gm.graph.nodes):
             if node.target in (aten.bernoulli.default, aten.rand.default, aten.rand_like.default, aten.bernoulli.p):
                 with gm.graph.inserting_after(node):
-                    flipped = gm.graph.call_function(aten.rsub.Scalar, (node, 1))
-                flipped.meta = dict(node.meta)
-                node.replace_all_uses_with(flipped, delete_user_cb=lambda user, f=flipped: user is not f)
+                    negative = gm.graph.call_function(aten.neg.default, (node,))
+                with gm.graph.inserting_after(negative):
+                    flipped = gm.graph.call_function(aten.add.Tensor, (negative, 1))
+                negative.meta, flipped.meta = dict(node.meta), dict(node.meta)
+                node.replace_all_uses_with(flipped, delete_user_cb=lambda user, n=negative: user is not n)
             elif node.target is aten.native_dropout.default:
                 node.args = (node.args[0], 1 - node.args[1], node.args[2])
 

@@ -198,10 +198,14 @@ def constant_folded_wrongly() -> Iterator[None]:
 def attention_pattern_loses_scale() -> Iterator[None]:
     """Attention is found, and replaced by one with another scale."""
 
-    def edit(gm: Any) -> None:
-        for node in gm.graph.nodes:
-            if "scaled_dot_product" in str(node.target):
-                node.kwargs = {**node.kwargs, "scale": 1.0}
+    def make(original: Any) -> Any:
+        def apply(self: Any, match: Any, graph: Any, node: Any) -> None:
+            original(self, match, graph, node)
+            for new in graph.nodes:
+                if "scaled_dot_product" in str(new.target):
+                    new.kwargs = {**new.kwargs, "scale": 1.0}
 
-    with _at_the_end_of("torch._inductor.compile_fx:joint_graph_passes", edit):
+        return apply
+
+    with swapped("torch._inductor.pattern_matcher:ReplacementPatternEntry.apply", make):
         yield

@@ -42,6 +42,7 @@ class Evidence:
     """What was kept of the failing compile beyond what its trace holds."""
 
     passes: list[tuple[str, fx.GraphModule]] = field(default_factory=list)  # the graph after each pass, in order
+    patterns: list[str] = field(default_factory=list)  # those that matched since the last pass
     lowered: list[Any] = field(default_factory=list)  # GraphLowering objects
     traced: list[fx.GraphModule] = field(default_factory=list)  # what AOTAutograd is given: the captured graph after pre-grad passes
     inputs: dict[int, list[Any]] = field(default_factory=dict)  # by number of the graph: the flat inputs of the program
@@ -53,14 +54,24 @@ class Evidence:
 @contextmanager
 def kept(evidence: Evidence) -> Iterator[Evidence]:
     """Keep the graph after every pass, and the lowered form of every graph, of the compiles inside."""
-    from torch._inductor import compile_fx
+    from torch._inductor import compile_fx, pattern_matcher
     from torch._inductor.scheduler import Scheduler
     from torch._inductor.virtualized import V
     from torch.fx.passes.graph_transform_observer import GraphTransformObserver
 
     with ExitStack() as stack:
+
+        def hook(owner: Any, name: str, make: Callable[[Callable[..., Any], Evidence], Callable[..., Any]]) -> None:
+            if hasattr(owner, name):
+                stack.enter_context(patch.object(owner, name, make(getattr(owner, name), evidence)))
+
         for name in ("apply_gm_pass", "apply_graph_pass"):
-            stack.enter_context(patch.object(GraphTransformObserver, name, _after_pass(getattr(GraphTransformObserver, name), evidence)))
+            hook(GraphTransformObserver, name, _after_pass)
+        for entry in ("LoweringPatternEntry", "GraphPatternEntry", "ReplacementPatternEntry"):
+            hook(getattr(pattern_matcher, entry, None), "apply", _after_match)
+        for name in ("_recursive_joint_graph_passes", "_recursive_post_grad_passes"):
+            hook(compile_fx, name, _at_the_end(name.removeprefix("_recursive_")))
+        hook(compile_fx, "_recursive_pre_grad_passes", _pre_grad)
         original = Scheduler.codegen
 
         def codegen(self: Any, *args: Any, **kwargs: Any) -> Any:
@@ -68,29 +79,54 @@ def kept(evidence: Evidence) -> Iterator[Evidence]:
             return original(self, *args, **kwargs)
 
         stack.enter_context(patch.object(Scheduler, "codegen", codegen))
-        if hasattr(compile_fx, "_recursive_pre_grad_passes"):
-            stack.enter_context(patch.object(compile_fx, "_recursive_pre_grad_passes", _pre_grad(evidence)))
         yield evidence
 
 
 def _after_pass(original: Callable[..., Any], evidence: Evidence) -> Callable[..., Any]:
     def apply(self: Any, function: Any) -> Any:
         result = original(self, function)
-        twin = fx.GraphModule(self.gm, _copied(self.gm.graph))
-        evidence.passes.append((f"{self.subsystem or ''}:{self.passname}".lstrip(":"), twin))
+        _keep(evidence, f"{self.subsystem or ''}:{self.passname}".lstrip(":"), self.gm)
         return result
 
     return apply
 
 
-def _pre_grad(evidence: Evidence) -> Callable[..., Any]:
-    from torch._inductor import compile_fx
+def _after_match(original: Callable[..., Any], evidence: Evidence) -> Callable[..., Any]:
+    """A set of patterns is one pass: which of them matched?"""
 
-    original = compile_fx._recursive_pre_grad_passes
+    def apply(self: Any, match: Any, graph: fx.Graph, node: Any) -> Any:
+        result = original(self, match, graph, node)
+        name = getattr(self, "pattern_name", None) or getattr(getattr(self, "handler", None), "__name__", "")
+        evidence.patterns += [name] if name and name not in evidence.patterns else []
+        return result
 
+    return apply
+
+
+def _at_the_end(name: str) -> Callable[[Callable[..., Any], Evidence], Callable[..., Any]]:
+    """What passes do beside the observed ones shows at their end."""
+
+    def make(original: Callable[..., Any], evidence: Evidence) -> Callable[..., Any]:
+        def run(gm: fx.GraphModule, *args: Any, **kwargs: Any) -> Any:
+            result = original(gm, *args, **kwargs)
+            _keep(evidence, name, result if isinstance(result, fx.GraphModule) else gm)
+            return result
+
+        return run
+
+    return make
+
+
+def _keep(evidence: Evidence, name: str, gm: fx.GraphModule) -> None:
+    matched, evidence.patterns = evidence.patterns, []
+    evidence.passes.append((f"{name} ({', '.join(matched)})" if matched else name, fx.GraphModule(gm, _copied(gm.graph))))
+
+
+def _pre_grad(original: Callable[..., Any], evidence: Evidence) -> Callable[..., Any]:
     def run(gm: fx.GraphModule, *args: Any, **kwargs: Any) -> Any:
         result = original(gm, *args, **kwargs)
         evidence.traced.append(fx.GraphModule(result, _copied(result.graph)))
+        evidence.passes, evidence.patterns = [], []  # those before the graph was traced
         return result
 
     return run
@@ -203,6 +239,9 @@ def of_decomposition(module: Any, inputs: tuple[Any, ...], watch: Any) -> Culpri
         return Culprit(
             "functionalization", written[0], "the program writes into its input, the traced graph does not write it back", written
         )
+    drawn = [name for name in dict.fromkeys(eager) if _draws(name)]
+    if drawn:
+        return Culprit("tracing", drawn[0], "it draws random numbers; what is drawn, or what becomes of it, is not what eager makes", drawn)
     return Culprit("tracing", "aot_autograd", f"the decompositions are right; the traced graph calls {', '.join(list(traced)[:6])}")
 
 
@@ -226,6 +265,14 @@ def _ops_of_eager(module: Any, inputs: tuple[Any, ...]) -> list[str]:
     with _Ops() as mode, torch.no_grad():
         oracle.run(module, oracle.clone_inputs(inputs), module)
     return mode.names
+
+
+def _draws(name: str) -> bool:
+    try:
+        packet, overload = name.split(".")[1:3]
+        return torch.Tag.nondeterministic_seeded in getattr(getattr(torch.ops.aten, packet), overload).tags
+    except (AttributeError, ValueError):
+        return False
 
 
 def _all_ops(found: list[fx.GraphModule]) -> dict[str, int]:
@@ -309,13 +356,18 @@ def of_code(evidence: Evidence, record: Any, inputs: list[Any], stage: Stage) ->
         return None
     values = node_values(record.postgrad, inputs)
     run = ir.Run(lowered, inputs, values)
+    again = _written_again(lowered)
     for operation in lowered.operations:
-        own = run.step(operation)
+        own = run.step(operation) and operation.get_name() not in again
         wrong = _differs_from_graph(run, operation, values) if own else None
         if wrong is not None:
             ops = _origin_ops(operation)
             return Culprit("lowering", wrong, f"the loops lowered from it compute something else ({_shown(operation)})", ops)
-    kernel = _first_wrong_kernel(record, inputs, run, lowered)
+    kernel = _first_wrong_kernel(record, inputs, run, lowered, again)
+    if kernel is not None and kernel[0] == LIBRARY:
+        operation = next(o for o in lowered.operations if kernel[1] in {b.get_name() for b in o.get_outputs()})
+        ops = _origin_ops(operation)
+        return Culprit("lowering", ", ".join(ops) or kernel[1], "the call of the library that it becomes computes something else", ops)
     if kernel is None:
         what = "the order of kernels, the buffers they share, or what is returned"
         return Culprit("wrapper", "call()", f"every kernel computes what was lowered; {what} is wrong")
@@ -341,6 +393,17 @@ def node_values(gm: fx.GraphModule, inputs: list[Any]) -> dict[str, Any]:
     with torch.no_grad():
         Keep(gm).run(*oracle.clone_inputs(tuple(inputs)), enable_io_processing=False)
     return found
+
+
+LIBRARY = "a call of the library"
+
+
+def _written_again(lowered: Any) -> set[str]:
+    """Buffers that a later operation writes into: until then they hold something else than the op that they stand for."""
+    from torch._inductor import ir as loops
+
+    layouts = [buffer.get_output_spec() for o in lowered.operations for buffer in o.get_outputs()]
+    return {layout.get_buffer().get_name() for layout in layouts if isinstance(layout, loops.MutationLayoutSHOULDREMOVE)}
 
 
 def _differs_from_graph(run: ir.Run, operation: Any, values: dict[str, Any]) -> str | None:
@@ -374,8 +437,9 @@ def _made_by(record: Any, kernel: str, buffer: str) -> set[str]:
     return {buffer}
 
 
-def _first_wrong_kernel(record: Any, inputs: list[Any], run: ir.Run, lowered: Any) -> tuple[str, str] | None:
-    """Run the generated program with every kernel watched: the first that leaves in a buffer something else than its IR."""
+def _first_wrong_kernel(record: Any, inputs: list[Any], run: ir.Run, lowered: Any, again: set[str]) -> tuple[str, str] | None:
+    """Run the generated program with every kernel watched: the first that leaves in a buffer something else than its IR, or
+    that is handed such a buffer by a call of the library."""
     source = getattr(record.program, "source_code", None)
     if not source:
         return None
@@ -387,27 +451,49 @@ def _first_wrong_kernel(record: Any, inputs: list[Any], run: ir.Run, lowered: An
             buffers[b.get_name()] = b
     found: list[tuple[str, str]] = []
     given: dict[str, str] = {}  # buffer → the kernel that was given it
+    library = _made_by_the_library(lowered)
+
+    def look(name: str, names: list[str], args: tuple[Any, ...]) -> None:
+        for argument, value in zip(names, args, strict=False):
+            if not found and argument in buffers and isinstance(value, torch.Tensor) and argument not in run.aliases:
+                want = run.tensor(argument, buffers[argument])
+                if want.shape == value.shape and any(True for _ in oracle.value_differences("", value, want.to(value.dtype))):
+                    found.append((name, argument))
 
     def watched(name: str, function: Any, names: list[str]) -> Any:
+        last = [n if calls[n] == name else "" for n in names]  # a buffer that is written again is looked at when all have written
+
         def call(*args: Any) -> Any:
+            came = [n if n in buffers and n not in reused else reused.get(n, "") for n in names]
+            look(LIBRARY, [n if n in library and n not in given and n not in again else "" for n in came], args)
             result = function(*args)
             given.update(dict.fromkeys(names, name))
-            for argument, value in zip(names, args, strict=False):
-                if not found and argument in buffers and isinstance(value, torch.Tensor) and argument not in run.aliases:
-                    want = run.tensor(argument, buffers[argument])
-                    if want.shape == value.shape and any(True for _ in oracle.value_differences("", value, want.to(value.dtype))):
-                        found.append((name, argument))
+            look(name, [n if n not in again else m for n, m in zip(names, last, strict=True)], args)
             return result
 
         return call
 
-    for name in record.kernels:
-        match = re.search(rf"^\s+{re.escape(name)}\((.*)\)\s*$", source, re.MULTILINE)
-        if match and callable(scope.get(name)):
-            scope[name] = watched(name, scope[name], [part.strip() for part in match.group(1).split(",")])
+    reused = dict(re.findall(r"^\s+(\w+) = (\w+); del \2  # reuse", source, re.MULTILINE))  # in the memory of another
+    calls: dict[str, str] = {}  # buffer → the last kernel that takes it
+    kernels: dict[str, list[str]] = {}
+    for match in re.finditer(r"^\s+(\w+)\((.*)\)\s*$", source, re.MULTILINE):
+        if match.group(1) in record.kernels:
+            kernels[match.group(1)] = [part.strip() for part in match.group(2).split(",")]
+            calls.update(dict.fromkeys(kernels[match.group(1)], match.group(1)))
+    for name, names in kernels.items():
+        if callable(scope.get(name)):
+            scope[name] = watched(name, scope[name], names)
     with torch.no_grad():
-        scope["call"](list(oracle.clone_inputs(tuple(inputs))))
+        result = scope["call"](list(oracle.clone_inputs(tuple(inputs))))
+    look(LIBRARY, [n if n in library and n not in again else "" for n in lowered.get_output_names()], tuple(result))
     return found[0] if found else _forgotten(record, given, lowered)
+
+
+def _made_by_the_library(lowered: Any) -> set[str]:
+    from torch._inductor import ir as loops
+
+    calls = [o for o in lowered.operations if isinstance(o, loops.ExternKernel)]
+    return {buffer.get_name() for o in calls for buffer in o.get_outputs()}
 
 
 def _forgotten(record: Any, given: dict[str, str], lowered: Any) -> tuple[str, str] | None:

@@ -62,7 +62,9 @@ class Held(Examination):
             self.ref = self.reference(0)
             with unbuilt():
                 at, found = _first_graph(self, compiled, self.ref)
-            self.early = bool(found) and all(difference.kind is not Kind.CRASH for difference in found)
+            crashed = any(difference.kind is Kind.CRASH for difference in found)
+            self.early = bool(found) and not crashed
+            compiled = self._anew() if crashed else compiled
         if not self.early:
             super()._look(compiled)
             return
@@ -70,6 +72,13 @@ class Held(Examination):
             self._observe(compiled, stage)
         self.first_call = True
         self.found[at].findings += [Finding(d.kind, LADDER, f"first call: {d}") for d in found[:3]]
+
+    def _anew(self) -> Compiled:
+        """Nothing was compiled, but a graph was captured: that must not count."""
+        self.close()
+        self._keeping.close()
+        self.evidence = Evidence()
+        return self._opened()
 
     def confirmed(self) -> bool:
         return not self.early or bool(oracle.compare(self.call(self.compiled, 0), self.ref))

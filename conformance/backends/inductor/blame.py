@@ -132,6 +132,7 @@ def _joint_differs(watch: Watch) -> bool:
 def _flat_run(gm: torch.fx.GraphModule, values: list[Any]) -> Any:
     """A joint graph takes two lists; its placeholders are flat all the same."""
     values = [v.clone() if isinstance(v, torch.Tensor) else v for v in values]
+    oracle.seed()
     return torch.fx.Interpreter(gm).run(*values, enable_io_processing=False)
 
 
