@@ -208,6 +208,8 @@ def _ended(session: Any, as_json: bool) -> int:
         console.print(f"  repro: python {file}\n  keep:  conformance pin {finding.id}", highlight=False, soft_wrap=True)
     for finding in session.unconfirmed:
         console.print(f"not reproduced in a fresh process: {finding}", style="yellow", highlight=False, soft_wrap=True)
+    for reason, times in session.register.met.most_common():
+        console.print(f"known, met {times} times: {reason}", style="dim", highlight=False, soft_wrap=True)
     for problem in [*session.problems, *session.findings.problems]:
         console.print(problem, style="yellow", highlight=False, soft_wrap=True)
     console.print(_line(session, f"{len(session.micrographs)} micrographs"), style="dim", highlight=False, soft_wrap=True)

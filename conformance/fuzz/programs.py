@@ -17,6 +17,7 @@ from conformance.backends.base import Backend
 from conformance.errors import UsageError
 from conformance.fuzz import pieces
 from conformance.fuzz.example import Call, Example, generated
+from conformance.fuzz.known import Register
 from conformance.fuzz.runner import Rejected, Served, Tally, runner_for
 from conformance.fuzz.search import Profile, Suspect
 from conformance.fuzz.strategies import plain
@@ -387,7 +388,15 @@ def budget(profile: Profile) -> Profile:
 # ------------------------------------------------------------------------------------------------ smaller
 
 
-def smaller(suspect: Suspect, text: str, backend: Backend, target: Target, seconds: float = 150.0, patience: float = 0.0) -> Suspect:
+def smaller(
+    suspect: Suspect,
+    text: str,
+    backend: Backend,
+    target: Target,
+    seconds: float = 150.0,
+    patience: float = 0.0,
+    register: Register | None = None,
+) -> Suspect:
     """Leave out lines, outputs and inputs for as long as the last call still goes wrong in the same way."""
     if text not in _made:
         return suspect
@@ -400,21 +409,25 @@ def smaller(suspect: Suspect, text: str, backend: Backend, target: Target, secon
                 break
             candidate = replace(example, calls=calls, source=trial.source())
             candidate = replace(candidate, micrograph=generated(candidate.source).name())
-            if fails(candidate, suspect, backend, target, patience):
+            if fails(candidate, suspect, backend, target, patience, register):
                 best, example, moved = trial, candidate, True
                 break
     return Suspect(replace(example, dynamic=tuple(d for d in example.dynamic if d in example.base().dims)), suspect.differences)
 
 
-def fails(example: Example, suspect: Suspect, backend: Backend, target: Target, patience: float = 0.0) -> bool:
-    runner = runner_for(backend, target, example.base(), Tally(), example.source)
+def fails(
+    example: Example, suspect: Suspect, backend: Backend, target: Target, patience: float = 0.0, register: Register | None = None
+) -> bool:
+    """Does its last call go wrong as the suspect's does, and not for a reason that is known?"""
+    runner = runner_for(backend, target, example.base(), Tally(), example.source, register)
     try:
         with limited(patience):
             if not isinstance(runner, Served):
                 found = runner.run(replace(plain(runner.micrograph), dynamic=False), example.calls[-1])
-                return bool(found) and found[0].kind is suspect.kind
+                return bool(found) and found[0].kind is suspect.kind and not runner.known(example.calls[-1], found)
             end = runner.replay(list(example.calls), example.dynamic, example.unbacked)
-            return end == len(example.calls) - 1 and runner.last[0].kind is suspect.kind
+            same = end == len(example.calls) - 1 and runner.last[0].kind is suspect.kind
+            return same and not runner.known(example.calls[-1], runner.last)
     except (Rejected, UsageError):
         return False
     except Hung:

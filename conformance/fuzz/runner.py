@@ -19,6 +19,7 @@ from conformance.backends.inductor.hooks import listening
 from conformance.errors import UsageError
 from conformance.fuzz.example import Call, Example
 from conformance.fuzz.judge import judged
+from conformance.fuzz.known import Register
 from conformance.fuzz.strategies import Form, example_of, ops, trigger
 from conformance.micrograph import Micrograph
 from conformance.stage import STAGES, Stage
@@ -54,6 +55,7 @@ class Runner:
     """One micrograph on one backend and target; each example is a compile of its own, watched at every stage."""
 
     patience: float = 0.0  # seconds for one call; 0: as long as it takes
+    register: Register | None = None  # of known defects
 
     def __init__(self, backend: Backend, target: Target, micrograph: type[Micrograph], tally: Tally, source: str = "") -> None:
         self.backend, self.target, self.micrograph, self.tally, self.source = backend, target, micrograph, tally, source
@@ -122,6 +124,10 @@ class Runner:
             if found := judged(outcome, ref, case.inputs(), False, self._again(case), self.ops):
                 return found
         return []
+
+    def known(self, call: Call, differences: Sequence[oracle.Difference]) -> bool:
+        """Is all of it known already?"""
+        return self.register is not None and self.register.explains(self.micrograph, self.source, call, differences)
 
     def static(self) -> tuple[str, ...]:
         """The dims of which every size costs a compile, where other sizes cost a run."""
@@ -305,9 +311,13 @@ def _plain_given(micrograph: type[Micrograph]) -> Iterator[Any]:
     yield from plain(micrograph).given
 
 
-def runner_for(backend: Backend, target: Target, micrograph: type[Micrograph], tally: Tally, source: str = "") -> Runner:
+def runner_for(
+    backend: Backend, target: Target, micrograph: type[Micrograph], tally: Tally, source: str = "", register: Register | None = None
+) -> Runner:
     serves = hasattr(backend, "front_door") and hasattr(backend, "marked") and not target.headless
-    return (Served if serves else Runner)(backend, target, micrograph, tally, source)
+    runner = (Served if serves else Runner)(backend, target, micrograph, tally, source)
+    runner.register = register
+    return runner
 
 
 # --------------------------------------------------------------------------------------------- helpers

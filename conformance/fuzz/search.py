@@ -153,6 +153,8 @@ def check(runner: Runner, form: Form, call: Call, known: Collection[str], journa
     except Rejected:
         runner.tally.rejected += 1
         reject()
+    if differences and runner.known(call, differences):
+        return
     if differences and differences[0].kind is Kind.TIMEOUT:
         raise Enough(ALARMS[Kind.TIMEOUT](form, call, differences))
     if differences and key_of(runner.micrograph.name(), None, differences[0]) not in known:
@@ -215,7 +217,7 @@ class Shrinker:
             differences = _run(self.runner, form, call)
         except (Rejected, UsageError):
             return False
-        if not differences or differences[0].kind is not self.kind:
+        if not differences or differences[0].kind is not self.kind or self.runner.known(call, differences):
             return False
         self.alarm = ALARMS[self.kind](form, call, differences)
         return True

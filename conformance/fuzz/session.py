@@ -23,6 +23,7 @@ from conformance.fuzz.database import Keyed
 from conformance.fuzz.example import Example, generated
 from conformance.fuzz.finding import Finding, Findings, confirm, finding_of, key_of
 from conformance.fuzz.home import home
+from conformance.fuzz.known import Register
 from conformance.fuzz.runner import Tally, runner_for
 from conformance.fuzz.search import POOLS, Profile, Suspect, search
 from conformance.fuzz.watchdog import PATIENCE, SUPERVISED
@@ -60,6 +61,7 @@ class Session:
         self.begun: list[str] = []  # micrographs of this pass: where a process died of one, the next does not begin with it
         self.id = os.environ.get(SUPERVISED, "")
         self.known = {f.key for f in self.findings.known.values() if (f.backend, f.target) == (self.backend.name, self.target.name)}
+        self.register = Register.of(self.backend, self.target)
         self.path = home() / f"{self.backend.name}-{self.target.name}.json"
         self.journal = home() / f"{self.backend.name}-{self.target.name}-{os.getpid()}.current"
         self.rounds: dict[str, int] = {}
@@ -88,6 +90,7 @@ class Session:
         self.tally = Tally(**{k: set(v) if isinstance(v, list) else v for k, v in said["tally"].items()})  # type: ignore[arg-type]
         self.new = [self.findings.known[id] for id in said["new"] if id in self.findings.known]
         self.problems += said["problems"]
+        self.register.met.update(said.get("known", {}))
 
     def _env(self) -> dict[str, str]:
         return self.backend.versions()
@@ -100,6 +103,7 @@ class Session:
             "begun": self.begun,
             "tally": {k: sorted(v) if isinstance(v, set) else v for k, v in vars(self.tally).items()},
             "new": [finding.id for finding in self.new],
+            "known": dict(self.register.met),
             "problems": self.problems,
         }
         unfinished = self.path.with_suffix(".new")  # the process may be ended at any moment
@@ -164,7 +168,7 @@ class Session:
                 suspect = self._guards(micrograph, number)
             if suspect is not None and source:
                 self.tell(micrograph.name(), "making the graph smaller")
-                suspect = programs.smaller(suspect, source, self.backend, self.target, patience=self.patience)
+                suspect = programs.smaller(suspect, source, self.backend, self.target, patience=self.patience, register=self.register)
         except UsageError as error:
             self.problems.append(f"{name}: {error}")
             return
@@ -190,7 +194,7 @@ class Session:
         name = micrograph.name()
         self.tell(name, "")
         before = self.tally.examples, self.tally.rejected
-        runner = runner_for(self.backend, self.target, micrograph, self.tally, source)
+        runner = runner_for(self.backend, self.target, micrograph, self.tally, source, self.register)
         runner.patience = self.patience
         place = f"{self.backend.name}/{self.target}/{name}/{number % POOLS}"
         database = None if source else Keyed(self.database, place, self._complain)
@@ -240,7 +244,11 @@ class Session:
         if not confirmed.confirmed:
             self.unconfirmed.append(confirmed)
             return
-        self.known.add(key_of(confirmed.example.micrograph, None, Difference(Kind(confirmed.kind), "", confirmed.detail)))
+        said = Difference(Kind(confirmed.kind), "", confirmed.detail)
+        self.known.add(key_of(confirmed.example.micrograph, None, said))
+        example = confirmed.example  # a fresh process looks at every stage, and may see the cause where only its effect was seen
+        if self.register.explains(example.base(), example.source, example.calls[-1], [said]):
+            return
         self.findings.add(confirmed)
         self.new.append(confirmed)
 
@@ -271,6 +279,7 @@ def summary(session: Session) -> dict[str, Any]:
         "kernels": len(tally.kernels),
         "findings": len(session.new),
         "unconfirmed": len(session.unconfirmed),
+        "known": sum(session.register.met.values()),
         "seconds": round(seconds, 1),
         "torch": environment.versions().get("torch", ""),
     }
