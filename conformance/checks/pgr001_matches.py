@@ -9,7 +9,7 @@ from conformance.verdict import Kind
 
 @check("PGR001", Stage.POSTGRAD, "rewrites match exactly as often as the contract says")
 def matches(seen: Seen) -> Iterator[tuple[Kind, str]]:
-    known = seen.facts.get("matches", {})
+    known = {**seen.facts.get("rewritten", {}), **seen.facts.get("matches", {})}
     for word, promised in seen.contract.postgrad.matches.items():
         if word in known and known[word] != promised:
             kind = Kind.MATCH_LOSS if known[word] < promised else Kind.OVERFUSED

@@ -30,6 +30,7 @@ from conformance.verdict import Verdict
 
 # Counters of `torch._dynamo.utils.counters["inductor"]` that count rewrites, and the suite's word for what they count.
 WORDS = {"fuse_attention": "attention"}
+ADDMM = "aten.addmm.default"
 RUNGS = {
     Stage.CAPTURE: "captured",
     Stage.DECOMPOSITION: "decomposed",
@@ -277,6 +278,7 @@ class InductorCompiled(Compiled):
             "ops": _counted(after),
             "rewrites": dict(sorted(counters.items())),
             "matches": {word: int(counters.get(name, 0)) for name, word in WORDS.items() if self._rewrites(word)},
+            "rewritten": self._rewritten(_counted(before), _counted(after)),
             "without_metadata": sum(len(graphs.without_metadata(g)) for g in after),
             "written_inputs_before": sum(graphs.written_inputs(g) for g in before),
             "written_inputs": sum(graphs.written_inputs(g) for g in after),
@@ -284,6 +286,12 @@ class InductorCompiled(Compiled):
         texts = _numbered("graph before", [graphs.text(g) for g in before])
         texts |= _numbered("graph after", [graphs.text(g) for g in after])
         return Observation(facts, texts, live={"before": before, "after": after})
+
+    def _rewritten(self, before: dict[str, int], after: dict[str, int]) -> dict[str, int]:
+        """Rewrites that have no counter, by the op that they leave. For a GPU Inductor takes an addmm of the user's apart."""
+        if self.case.target.name != "cpu" and ADDMM in before:
+            return {}
+        return {"linear_bias": after.get(ADDMM, 0)}
 
     def _rewrites(self, word: str) -> bool:
         """A GPU's attention kernels use TF32, so that float32 is left alone where that is off: no match is promised then."""

@@ -12,12 +12,17 @@ from conformance.headless.device import described
 from conformance.headless.kernel import Binary, Kernel
 from conformance.headless.program import Program
 from conformance.micrograph import Micrograph
+from conformance.stage import Stage
 from conformance.target import Target
 from conformance.trace import Observation, digest
 
 
 class HeadlessCompiled(InductorCompiled):
     _fn: Program
+
+    def at_fault(self, stage: Stage, wrong: list[oracle.Difference], ref: oracle.Reference) -> Stage:
+        self.watch.raw = [self._fn._to_host(value) for value in self.watch.raw]
+        return super().at_fault(stage, wrong, ref)
 
     def _codegen(self) -> Observation:
         sources = self._sources()
