@@ -15,7 +15,8 @@ os.environ.setdefault("TORCHINDUCTOR_COMPILE_THREADS", "1")
 from conformance import backends
 from conformance.fuzz import programs
 from conformance.fuzz.example import generated
-from conformance.fuzz.runner import Rejected, Served, Tally
+from conformance.fuzz.known import Register
+from conformance.fuzz.runner import Rejected, Served, Tally, runner_for
 from conformance.fuzz.search import PROFILES, Profile, search
 from conformance.fuzz.session import own_cache
 from conformance.fuzz.strategies import Form
@@ -78,18 +79,20 @@ def measure(names: tuple[str, ...] = MICROGRAPHS, examples: int = 200, naive: in
     }
 
 
-def _graphs(backend: Any, profile: Profile, count: int = 6) -> dict[str, Any]:
-    """Graphs made up on the spot, as NNSmith's are: each costs its compiles."""
+def _graphs(backend: Any, profile: Profile, count: int = 12) -> dict[str, Any]:
+    """Graphs made up on the spot, as NNSmith's are: each costs its compiles, and then serves many inputs."""
     tally, alarms, started = Tally(), 0, time.perf_counter()
+    register = Register.of(backend, CPU)
     for number in range(count):
         source = programs.source(number)
-        runner = Served(backend, CPU, generated(source), tally, source)
+        runner = runner_for(backend, CPU, generated(source), tally, source, register)
         alarms += search(runner, programs.budget(profile), number) is not None
         runner.close()
     minutes = (time.perf_counter() - started) / 60
     return {
         "graphs_per_minute": round(count / minutes, 1),
         "graph_examples_per_minute": round(tally.examples / minutes, 1),
+        "graph_times_nnsmith": round(tally.examples / minutes / NNSMITH, 1),
         "graph_compiles": tally.compiles,
         "graph_alarms": alarms,
     }

@@ -57,25 +57,27 @@ class Call:
             elif given.same and given.shares is not None:
                 made.append(made[given.shares])
             else:
-                made.append(self._tensor(spec, given, index, sizes, made).to(device))
+                made.append(self._tensor(spec, given, index, sizes, made, device))
         for value, spec in zip(made, micrograph.inputs, strict=True):
             if isinstance(spec, Tensor) and spec.grad:
                 value.requires_grad_(True)
         return tuple(made)
 
-    def _tensor(self, spec: Tensor, given: Given, index: int, sizes: Mapping[str, int], made: list[Any]) -> torch.Tensor:
+    def _tensor(self, spec: Tensor, given: Given, index: int, sizes: Mapping[str, int], made: list[Any], device: str) -> torch.Tensor:
+        """Laid out on the device itself: a copy of a tensor to it would be dense."""
         shape = spec.sizes(sizes)
         strides, offset, count = place(given.layout, shape)
         shares = spec.shares if spec.shares is not None else given.shares
         if shares is not None:
             storage = made[shares].untyped_storage()
-            base = torch.empty(0, dtype=made[shares].dtype).set_(storage, 0, (storage.nbytes() // made[shares].element_size(),), (1,))
+            count_there = storage.nbytes() // made[shares].element_size()
+            base = torch.empty(0, dtype=made[shares].dtype, device=made[shares].device).set_(storage, 0, (count_there,), (1,))
             if base.numel() < count:
                 raise UsageError(f"input {index} does not fit into the storage of input {shares}")
         else:
             dtype = getattr(torch, self.dtype) if self.dtype and spec.dtypes else spec.dtype
             generator = torch.Generator().manual_seed(1000 * self.seed + index)
-            base = fill(replace(spec, dtype=dtype), given.values, count, sizes, generator)
+            base = fill(replace(spec, dtype=dtype), given.values, count, sizes, generator).to(device)
         return torch.as_strided(base, shape, strides, offset).detach()
 
 

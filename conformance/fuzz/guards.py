@@ -24,9 +24,10 @@ from conformance import oracle
 from conformance.backends.base import Case
 from conformance.backends.inductor import InductorBackend, _cache_in, caches
 from conformance.backends.inductor.guards import Counting
+from conformance.errors import UsageError
 from conformance.fuzz.example import Call, Example
 from conformance.fuzz.layout import place, possible
-from conformance.fuzz.runner import _own_code
+from conformance.fuzz.runner import _own_code, overlaps
 from conformance.fuzz.strategies import plain
 from conformance.fuzz.watchdog import Hung, limited
 from conformance.micrograph import Micrograph, Scalar, Tensor
@@ -34,8 +35,11 @@ from conformance.target import CPU
 from conformance.verdict import Finding, Kind
 
 MODES = ("", "grad", "autocast", "inference")
+LAYOUTS = ("contiguous", "transposed", "offset", "strided", "expanded")
+UNPROMISED = ("strided", "expanded")  # strides that are no products of sizes: when they are guarded as numbers is not promised
 STANCES = ("force_eager", "eager_on_recompile", "fail_on_recompile")
 RESTART = "restart"
+TOURED = 32  # captures that a tour may need
 DYNAMIC = "dynamic"
 COMPILED = "guards, compiled"
 CHECK = "FUZ001"  # captures again exactly when the model says
@@ -66,13 +70,17 @@ class Guarded:
 
     def takes(self, call: Call) -> bool:
         known = numbers_of(call)
-        fits = all(_any_size(known[name]) if size == DYNAMIC else known[name] == size for name, size in self.sizes)
+        fits = all(_any_size(known[name]) if size == DYNAMIC else _same(known[name], size) for name, size in self.sizes)
         return self.kind == kind_of(call) and fits
 
     @property
     def program(self) -> tuple[Any, ...]:
         """Captures that differ in this are different programs to every cache."""
         return (self.kind[0], self.kind[2], self.sizes)
+
+
+def _same(one: Any, other: Any) -> bool:
+    return type(one) is type(other) and one == other
 
 
 def _any_size(number: float) -> bool:
@@ -108,7 +116,7 @@ class Model:
     def expects(self, call: Call) -> str:
         if self.exact(call) in self.served:
             return "no"
-        if self.loose:
+        if self.loose or any(layout in UNPROMISED for layout in kind_of(call)[2]):
             return "maybe"
         if any(capture.takes(call) for capture in self.captured) or self.exhausted():
             return "no"
@@ -118,13 +126,25 @@ class Model:
         return len(self.captured) >= self.limit
 
     def _doubtful(self, call: Call) -> bool:
-        changed = [name for name, value in numbers_of(call).items() if isinstance(value, float) and self.sizes.get(name) == DYNAMIC]
+        numbers = dict(numbers_of(call))
+        changed = [name for name, value in numbers.items() if isinstance(value, float) and self.sizes.get(name) == DYNAMIC]
+        # What a number was guarded for (its sign, its type) depends on what is done with it. Its answer must be right all the same.
+        changed += [name for name, value in numbers.items() if self._other_kind(name, value)]
         layouts = kind_of(call)[2]
         # Strides that changed once may have become symbolic, and what then fits is not promised. At the first change they are not.
         others = self.layouts - {layouts}
         moved = len(others) > 1 or (layouts in self.layouts and bool(others))
         first = len(others) == 1 and not self._other_strides(call, next(iter(others)))
         return bool(changed) or moved or first
+
+    def _other_kind(self, name: str, value: float) -> bool:
+        """A number below two, or of another type than before: not what a symbol stands for, and perhaps not guarded as it is."""
+        before = self.sizes.get(name, value)
+        if name in self.micrograph.dims:
+            return False
+        if isinstance(before, str):
+            return not _any_size(value)
+        return type(before) is not type(value) or (before > 0) != (value > 0) or value in (0, 1)
 
     def _other_strides(self, call: Call, layouts: tuple[str, ...]) -> bool:
         """Do the inputs lie otherwise than they would in these layouts? Strides of dims of size one say nothing."""
@@ -144,14 +164,14 @@ class Model:
         if not captures:
             return None
         for name, value in numbers_of(call).items():
-            self.sizes[name] = value if self.sizes.get(name, value) == value else DYNAMIC
+            self.sizes[name] = value if _same(self.sizes.get(name, value), value) else DYNAMIC
         known = numbers_of(call).items()
         sizes = tuple((name, DYNAMIC if self.sizes[name] == DYNAMIC and _any_size(value) else value) for name, value in known)
         self.captured.append(Guarded(kind_of(call), sizes))
         return self.captured[-1]
 
     def exact(self, call: Call) -> tuple[Any, ...]:
-        return (*kind_of(call), tuple(sorted(numbers_of(call).items())))
+        return (*kind_of(call), tuple(sorted((name, str(type(value)), value) for name, value in numbers_of(call).items())))
 
 
 @dataclass
@@ -267,9 +287,15 @@ class Player:
         return Example(self.micrograph.name(), tuple(self.calls), about=COMPILED if self.compiled else "guards", limit=self.limit)
 
     def _reference(self, call: Call) -> oracle.Reference | None:
+        try:
+            given = call.inputs(self.micrograph)
+        except UsageError:
+            return None  # it shares a storage that is too small for this layout
         eager = self._run(self.modules[0], call, self.modules[0])
         if eager.error is not None:
             return None
+        if any(overlaps(given[index]) for index in oracle.mutated(eager, given)):
+            return None  # which of two writes to one place is the last is nobody's promise
         if not self.compiled:  # the captured graph is run by eager's own kernels: the same answer, and no fp64 needed to judge it
             return oracle.Reference(eager, None)
         with self._cast(call, self.modules[0]):
@@ -345,11 +371,8 @@ def machine(
     patience: float = 0.0,
     journal: Callable[[Example], None] = lambda example: None,
 ) -> type[RuleBasedStateMachine]:
-    dims = varied(micrograph)
-    start = plain(micrograph)
-    dtypes = sorted({str(d)[6:] for spec in micrograph.inputs if isinstance(spec, Tensor) for d in spec.dtypes})
-    movable = [index for index, spec in enumerate(micrograph.inputs) if _movable(spec)]
-    numbers = [index for index, spec in enumerate(micrograph.inputs) if isinstance(spec, Scalar) and _number(spec.value)]
+    dims, dtypes, moved, start = varied(micrograph), dtypes_of(micrograph), movable(micrograph), first_call(micrograph)
+    numbers = [index for index, _ in start.scalars]
 
     class Machine(RuleBasedStateMachine):
         @initialize(limit=st.sampled_from((8, 3)))
@@ -357,8 +380,7 @@ def machine(
             torch._dynamo.reset()
             self.player = Player(micrograph, door, limit, compiled)
             self.player.patience, self.player.journal = patience, journal
-            scalars = tuple((index, micrograph.inputs[index].value) for index in numbers)  # type: ignore[union-attr]
-            self.call = Call(dict(micrograph.dims), start.given, scalars=scalars)  # type: ignore[arg-type]
+            self.call = start
             self.made()
 
         def teardown(self) -> None:
@@ -393,21 +415,20 @@ def machine(
 
         if numbers:
 
-            @rule(index=st.sampled_from(numbers), step=st.integers(0, 3))
-            def another_number(self, index: int, step: int) -> None:
-                first = micrograph.inputs[index].value  # type: ignore[union-attr]
-                changed = {**dict(self.call.scalars), index: first + (2 if isinstance(first, int) else 0.125) * step}  # type: ignore[operator]
-                self.call = replace(self.call, scalars=tuple(changed.items()))
+            @rule(index=st.sampled_from(numbers), data=st.data())
+            def another_number(self, index: int, data: st.DataObject) -> None:
+                value = data.draw(st.sampled_from(numbers_near(dict(start.scalars)[index])), label=f"input {index}")
+                self.call = replace(self.call, scalars=_put(self.call.scalars, index, value))
                 self.made()
 
-        @rule(name=st.sampled_from(MODES))
+        @rule(name=st.sampled_from(modes_of(micrograph)))
         def another_mode(self, name: str) -> None:
             self.call = replace(self.call, mode=name)
             self.made()
 
-        if movable:
+        if moved:
 
-            @rule(index=st.sampled_from(movable), layout=st.sampled_from(("contiguous", "transposed", "offset")))
+            @rule(index=st.sampled_from(moved), layout=st.sampled_from(LAYOUTS))
             def another_layout(self, index: int, layout: str) -> None:
                 given = list(self.call.given)
                 given[index] = replace(given[index], layout=layout)
@@ -441,6 +462,51 @@ def _number(value: Any) -> bool:
     return isinstance(value, (int, float)) and not isinstance(value, bool)
 
 
+def tours(micrograph: type[Micrograph]) -> Iterator[tuple[Call, ...]]:
+    """Sequences that change one thing after the other, and back: every value that a rule may draw is met once, whatever is drawn."""
+    start, known = first_call(micrograph), modes_of(micrograph)
+    yield tuple(replace(start, mode=name) for name in ("", "grad", "inference", "grad", "autocast", "", "inference") if name in known)
+    if dtypes := dtypes_of(micrograph):
+        yield (start, *(replace(start, dtype=name) for name in (*dtypes, "")))
+    for dim in varied(micrograph):
+        yield (start, *(replace(start, dims={**start.dims, dim: size}) for size in (*sizes_of(micrograph, dim), start.dims[dim])))
+    for index, value in start.scalars:
+        yield tuple(replace(start, scalars=_put(start.scalars, index, near)) for near in (*numbers_near(value), value))
+    for index in movable(micrograph):
+        moved = [replace(start.given[index], layout=layout) for layout in (*LAYOUTS, "contiguous")]
+        yield tuple(replace(start, given=(*start.given[:index], given, *start.given[index + 1 :])) for given in moved)
+
+
+def modes_of(micrograph: type[Micrograph]) -> tuple[str, ...]:
+    """What is trained is called with gradients anyway."""
+    trained = any(isinstance(spec, Tensor) and spec.grad for spec in micrograph.inputs)
+    return tuple(name for name in MODES if not (trained and name == "grad"))
+
+
+def _put(scalars: tuple[tuple[int, float], ...], index: int, value: float) -> tuple[tuple[int, float], ...]:
+    return tuple({**dict(scalars), index: value}.items())
+
+
+def first_call(micrograph: type[Micrograph]) -> Call:
+    numbers = [(index, spec.value) for index, spec in enumerate(micrograph.inputs) if isinstance(spec, Scalar) and _number(spec.value)]
+    return Call(dict(micrograph.dims), plain(micrograph).given, scalars=tuple(numbers))  # type: ignore[arg-type]
+
+
+def dtypes_of(micrograph: type[Micrograph]) -> list[str]:
+    return sorted({str(d)[6:] for spec in micrograph.inputs if isinstance(spec, Tensor) for d in spec.dtypes})
+
+
+def movable(micrograph: type[Micrograph]) -> list[int]:
+    return [index for index, spec in enumerate(micrograph.inputs) if _movable(spec)]
+
+
+def numbers_near(first: int | float) -> list[int | float]:
+    """A few steps away; of the other sign; nothing; of the other type."""
+    if isinstance(first, int):
+        return [first, first + 2, first + 4, first + 6, -first, 0, float(first), first + 0.5]
+    return [first, first + 0.125, first + 0.25, first + 0.375, -first, 0.0, int(first) + 2]
+
+
 def sizes_of(micrograph: type[Micrograph], dim: str) -> list[int]:
     """Sizes of one parity that no other dim has, and one; so that nothing but this dim's own size changes."""
     first = micrograph.dims[dim]
@@ -463,6 +529,8 @@ def search_guards(
     are empty for each sequence."""
     from hypothesis import seed
 
+    if toured := _toured(micrograph, door, number, compiled, patience, journal):
+        return toured
     played = machine(micrograph, door, compiled, patience, journal)
     # Captures are too dear for hypothesis' shrinker, which would try hundreds of sequences: a sequence is short, and calls can
     # be left out of it one by one.
@@ -481,6 +549,25 @@ def search_guards(
         return replace(broken.example, calls=calls), finding
     finally:
         torch._dynamo.reset()
+    return None
+
+
+def _toured(
+    micrograph: type[Micrograph], door: Door | None, number: int, compiled: bool, patience: float, journal: Callable[[Example], None]
+) -> tuple[Example, Finding] | None:
+    """Tours first: all of them where only captures are paid for, another one each round where compiles are."""
+    every = list(tours(micrograph))
+    for calls in [every[number % len(every)]] if compiled else every:
+        torch._dynamo.reset()
+        player = Player(micrograph, door, TOURED, compiled)
+        player.patience, player.journal = patience, journal
+        try:
+            for call in calls:
+                if finding := player.play(call):
+                    calls, finding = shortest(micrograph, Broken(finding, player), door, compiled)
+                    return replace(player.example(), calls=calls), finding
+        finally:
+            player.close()
     return None
 
 

@@ -24,7 +24,7 @@ F.gelu({0}); F.gelu({0}, approximate='tanh'); torch.exp({0}.clamp(-3.0, 3.0)); F
 {0}.square(); torch.rsqrt({0}.abs() + 0.5); torch.where({0} > 0, {0}, 0.1 * {0});
 {0}.to(torch.float64).cos().to({0}.dtype); torch.erf({0}); torch.erfc({0}); torch.log1p({0}.abs()); torch.atan({0});
 F.softplus({0}); F.elu({0}); {0} * {0}.shape[-1]; torch.full_like({0}, 0.5) + {0}; F.hardswish({0});
-torch.expm1({0}.clamp(max=2.0)); F.logsigmoid({0}); {0} * torch.arange({0}.shape[-1]); {0}.abs().pow(1.5);
+torch.expm1({0}.clamp(max=2.0)); F.logsigmoid({0}); {0} * torch.arange({0}.shape[-1], device={0}.device); {0}.abs().pow(1.5);
 1.0 / ({0}.square() + 1.0); torch.ones_like({0}) - {0}; {0}.pow(2); {0}.pow(3); {0}.clamp(-2, 2) ** 4; {0}.abs() ** 0.5;
 2.0 ** {0}.clamp(-4, 4); torch.log({0}.abs() + 0.5); torch.log2({0}.abs() + 0.5); torch.log10({0}.abs() + 0.5);
 torch.exp2({0}.clamp(-4, 4)); torch.asinh({0}); torch.acosh({0}.abs() + 1.5); torch.atanh({0}.clamp(-0.75, 0.75));
@@ -59,10 +59,10 @@ torch.nan_to_num({0}).clamp(-100, 100).long(); {0}.bool(); {0}.logical_not();
 torch.round({0}.clamp(-99, 99), decimals=1); {0} % 2; {0} % -2; torch.fmod({0}, 2); torch.fmod({0}, -1.5);
 torch.remainder({0}, 1.5); {0} // 0.5; torch.div({0}, 0.5, rounding_mode='trunc');
 torch.div({0}, -2, rounding_mode='floor'); F.hardshrink({0}); F.threshold({0}, 0.1, 2.0);
-torch.bucketize({0}, torch.tensor([-1.0, 0.0, 0.5], dtype={0}.dtype)); torch.nextafter({0}, torch.ones_like({0}));
+torch.bucketize({0}, torch.tensor([-1.0, 0.0, 0.5], dtype={0}.dtype, device={0}.device)); torch.nextafter({0}, torch.ones_like({0}));
 torch.frexp({0})[0]; torch.frexp({0})[1]; torch.ldexp({0}, torch.tensor(2)); torch.where(torch.isnan({0}), 0.0, {0});
 {0}.half(); {0}.bfloat16(); {0}.float();
-torch.searchsorted(torch.tensor([-1.0, 0.0, 0.5], dtype={0}.dtype), {0}.contiguous(), right=True);
+torch.searchsorted(torch.tensor([-1.0, 0.0, 0.5], dtype={0}.dtype, device={0}.device), {0}.contiguous(), right=True);
 {0}.view(torch.int32); {0}.view(torch.int16); torch.heaviside({0}, torch.full_like({0}, 0.5)); torch.count_nonzero({0});
 torch.round({0} * 8) / 8; 7 % ({0}.abs() + 1)
 """)
@@ -74,8 +74,8 @@ torch.div({0}, -3, rounding_mode='floor'); {0} / 4; ~{0}; {0} & 5; {0} | 9; {0} 
 {0} ** 2; {0} ** 3; torch.sign({0}); {0}.clamp(-2, 3); {0}.clamp(min=0); {0}.to(torch.int8); {0}.to(torch.uint8);
 {0}.to(torch.int16); {0}.to(torch.int32); {0}.long(); {0}.bool(); {0}.float(); {0}.half(); {0}.double(); {0} > 0;
 {0} == 1; {0} * 0.5; {0} + 0.5; {0}.square(); torch.where({0} > 2, {0}, 1); torch.bitwise_left_shift({0}, 2);
-torch.gcd({0}, torch.tensor(6, dtype={0}.dtype)); {0}.logical_not(); {0} * True; {0}.clone();
-torch.full_like({0}, 3) - {0}; torch.zeros_like({0}) - {0}; {0} + torch.arange({0}.shape[-1]); 7 // ({0} * 0 + 2);
+torch.gcd({0}, torch.tensor(6, dtype={0}.dtype, device={0}.device)); {0}.logical_not(); {0} * True; {0}.clone();
+torch.full_like({0}, 3) - {0}; torch.zeros_like({0}) - {0}; {0} + torch.arange({0}.shape[-1], device={0}.device); 7 // ({0} * 0 + 2);
 100 - {0} * {0}; torch.sqrt({0}.abs().float()); {0} + torch.ones((), dtype=torch.int8); {0} * torch.tensor(2.5);
 torch.isfinite({0}); torch.tril({0}); {0}.to(torch.bfloat16); torch.bitwise_right_shift({0}, {0} * 0 + 70);
 torch.bitwise_left_shift({0}, {0} * 0 + 70); torch.floor({0}); torch.round({0}); torch.sgn({0});
@@ -100,8 +100,8 @@ torch.atan2({0}, {1}.abs() + 1.0); torch.addcmul({0}, {0}, {1}, value=0.5); torc
 torch.copysign({0}, {1}.abs() + 1.0); torch.add({0}, {1}, alpha=2); torch.logaddexp({0}, {1});
 torch.logaddexp2({0}, {1}); torch.xlogy({0}, {1}.abs() + 0.5); torch.sub({0}, {1}, alpha=0.5);
 ({0}.abs() + 0.1).clamp(max=3) ** {1}.clamp(-2, 2); torch.true_divide({0}, {1}.abs() + 0.5);
-F.prelu({0}, torch.tensor([0.3]).to({0}.dtype)) + {1}; torch.lerp({0}, {1}, torch.sigmoid({0}));
-torch.add({0}, {1}, out=torch.empty(0, dtype={0}.dtype)); F.smooth_l1_loss({0}, {1}.expand_as({0}), reduction='none');
+F.prelu({0}, torch.tensor([0.3]).to({0})) + {1}; torch.lerp({0}, {1}, torch.sigmoid({0}));
+torch.add({0}, {1}, out=torch.empty(0, dtype={0}.dtype, device={0}.device)); F.smooth_l1_loss({0}, {1}.expand_as({0}), reduction='none');
 F.huber_loss({0}, {1}.expand_as({0}), reduction='none'); F.mse_loss({0}, {1}.expand_as({0}));
 F.l1_loss({0}, {1}.expand_as({0}), reduction='sum'); torch.addcdiv({0}, {1}, {0}.square() + 1.0, value=-0.5);
 torch.rsub({0}, {1}); F.kl_div(F.logsigmoid({0}), {1}.sigmoid().expand_as({0}), reduction='none');
@@ -157,7 +157,7 @@ SAME_KEEPING = _listed("""
 torch.flip({0}, ({d},)); torch.roll({0}, 1, {d}); torch.cat(({0}[1:], {0}[:1])); torch.roll({0}, -2, {d});
 torch.cummax({0}, dim={d}).values; torch.cummin({0}, dim={d}).values; torch.sort({0}, dim={d}).values;
 torch.sort({0}, dim={d}, descending=True).values; torch.flip({0}, (0, -1) if {0}.dim() > 1 else (0,));
-{0}.index_select({d}, torch.arange({0}.shape[{d}] - 1, -1, -1));
+{0}.index_select({d}, torch.arange({0}.shape[{d}] - 1, -1, -1, device={0}.device));
 torch.take_along_dim({0}, torch.zeros_like({0}, dtype=torch.int64), {d});
 torch.gather({0}, {d}, torch.full_like({0}, -1, dtype=torch.int64) % max({0}.shape[{d}], 1));
 torch.select_scatter({0}, {0}.select({d}, -1), {d}, 0); torch.slice_scatter({0}, {0}.narrow({d}, 0, 1), {d}, -1);
@@ -172,7 +172,7 @@ torch.var_mean({0}, dim={d}, correction=0)[1]; torch.nanmean({0}, dim={d}); {0}.
 torch.linalg.vector_norm({0}, ord=3, dim={d}); {0}.sum(dim={d}, dtype=torch.float64); {0}.abs().mean(dim={d}).log1p();
 torch.trapezoid({0}, dim={d}); {0}.sum(dim={d}) / {0}.shape[{d}]; torch.dist({0}, {0} * 0.5) + {0}.sum(dim={d});
 {0}.square().sum(dim={d}).sqrt(); torch.std_mean({0}, dim={d})[1]; {0}.var(dim={d});
-torch.sum({0}, dim={d}, out=torch.empty(0, dtype={0}.dtype)); {0}.exp().clamp(max=50).sum(dim={d});
+torch.sum({0}, dim={d}, out=torch.empty(0, dtype={0}.dtype, device={0}.device)); {0}.exp().clamp(max=50).sum(dim={d});
 torch.linalg.vector_norm({0}, ord=0.5, dim={d})
 """)
 REDUCE_KEEPING = _listed("""
@@ -198,11 +198,11 @@ WRITES = _listed("""
 {0}.sub_({1}, alpha=2); {0}.diagonal(dim1=0, dim2=-1).fill_(3); {0}.view(-1)[1:].neg_(); {0}.unsqueeze(0).add_(1);
 {0}[1:].copy_({0}[:-1].clone()); {0}[:1].copy_({0}[-1:]); {0}.masked_fill_({0} != {0}, 1);
 {0}.select(-1, 0).copy_({0}.select(-1, -1)); torch.add({0}, {1}, out={0}); {0}[0].mul_({0}.dim());
-{0}.index_fill_(0, torch.zeros(1, dtype=torch.int64), 2); {0}.chunk(2)[0].add_(1); {0}.narrow(0, 0, 1).zero_();
+{0}.index_fill_(0, torch.zeros(1, dtype=torch.int64, device={0}.device), 2); {0}.chunk(2)[0].add_(1); {0}.narrow(0, 0, 1).zero_();
 {0}.flatten().add_(1); {0}.square_(); {0}.abs_(); {0}.T.mul_(2); {0}[..., :-1].copy_({0}[..., 1:].clone());
-{0}.index_put_((torch.zeros(3, dtype=torch.int64),), {0}[0] * 2, accumulate=True);
+{0}.index_put_((torch.zeros(3, dtype=torch.int64, device={0}.device),), {0}[0] * 2, accumulate=True);
 {0}.scatter_(0, torch.zeros_like({0}[:1], dtype=torch.int64), 3); {0}.as_strided((1,), (1,)).add_(2);
-{0}.index_add_(0, torch.zeros(2, dtype=torch.int64), {0}[:2].clone())
+{0}.index_add_(0, torch.zeros(2, dtype=torch.int64, device={0}.device), {0}[:2].clone())
 """)
 WRITES_SMOOTH = _listed("""
 {0}.mul_(0.5); {0}.tanh_(); {0}.add_({1}, alpha=0.5); {0}.lerp_({1}.expand_as({0}).clone(), 0.25);

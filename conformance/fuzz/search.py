@@ -201,7 +201,8 @@ class Shrinker:
                 dims = {d: s if s < 2 else max(call.dims[d], 0 if d in simpler.unbacked else least) for d, s in simpler.strata}
                 yield simpler, Call(dims, kept, simpler.dtype, call.seed)
         for dim, size in call.dims.items():
-            for smaller in [s for s in (*SIZES[:6], *range(2, 40)) if 2 <= s < size][:24]:
+            near = (size // 2, size // 2 + 1, *range(size - 4, size))
+            for smaller in sorted({s for s in (*range(2, 20), *SIZES, *near) if 2 <= s < size}):
                 yield form, replace(call, dims={**call.dims, dim: smaller})
         for index, given_ in enumerate(call.given):
             if given_.values != "as declared":

@@ -15,7 +15,6 @@ from functools import cache
 from typing import Any
 
 import torch
-from hypothesis import HealthCheck, Phase, given, seed, settings
 from hypothesis import strategies as st
 from torch.utils._python_dispatch import TorchDispatchMode
 
@@ -103,29 +102,65 @@ def stratum(size: int) -> int:
     return min(size, 2)
 
 
-def layouts(spec: Tensor, avoid_repeats: bool) -> st.SearchStrategy[str]:
-    rank = len(spec.names())
+def layouts(spec: Tensor, distinct: bool) -> list[str]:
+    """`distinct`: no two of its elements may lie in one place."""
     if spec.fill == "arange" or spec.shares is not None:
-        return st.just(spec.layout)
-    found = [x for x in LAYOUTS if possible(x, rank) and not (x in REPEATS and (spec.grad or avoid_repeats))]
-    return st.one_of(st.just(spec.layout if spec.layout in found else "contiguous"), st.sampled_from(found))
+        return [spec.layout]
+    return [x for x in LAYOUTS if possible(x, len(spec.names())) and not (x in REPEATS and (spec.grad or distinct))]
 
 
-@st.composite
-def forms(draw: st.DrawFn, micrograph: type[Micrograph]) -> Form:
-    strata = tuple((dim, draw(st.sampled_from((2, 2, 2, 1, 0)), label=f"stratum of {dim}")) for dim in micrograph.dims)
+@cache
+def written(micrograph: type[Micrograph]) -> frozenset[int]:
+    """The inputs that eager writes to."""
+    module, inputs = micrograph.build(), micrograph.example(0)
+    outcome = oracle.run(module, oracle.clone_inputs(inputs), module, calls=micrograph.steps)
+    return frozenset() if outcome.error is not None else frozenset(oracle.mutated(outcome, inputs))
+
+
+def deviations(micrograph: type[Micrograph]) -> list[Form]:
+    """The forms that are plain but for one thing."""
+    start = plain(micrograph)
     avoid = delicate(micrograph)
-    given_: list[Given] = []
-    for index, spec in enumerate(micrograph.inputs):
-        layout = draw(layouts(spec, avoid), label=f"layout of input {index}") if isinstance(spec, Tensor) else "contiguous"
-        given_.append(Given(layout))
-    given_ = _aliased(draw, micrograph, given_)
-    allowed = [str(d)[6:] for d in _dtypes(micrograph)] if not avoid else []
-    dtype = draw(st.sampled_from(["", *allowed]), label="dtype")
-    free = unbackable(micrograph)
-    unbacked = draw(st.sampled_from(((), (), free, free[:1])), label="unbacked") if free else ()
-    strata = tuple((dim, 2 if dim in unbacked else s) for dim, s in strata)
-    return Form(0, strata, tuple(given_), dtype, unbacked=unbacked)
+    found = [
+        start._with(index, Given(layout))
+        for index, spec in enumerate(micrograph.inputs)
+        if isinstance(spec, Tensor)
+        for layout in layouts(spec, avoid or index in written(micrograph))  # type: ignore[arg-type]
+    ]
+    found += [
+        start._with(other, Given(start.given[one].layout, shares=one, same=same))
+        for one, other in aliases(micrograph)
+        for same in (False, True)
+    ]
+    for index, (dim, _) in enumerate(start.strata):
+        found += [replace(start, strata=(*start.strata[:index], (dim, s), *start.strata[index + 1 :])) for s in (1, 0)]
+    found += [replace(start, dtype=str(dtype)[6:]) for dtype in _dtypes(micrograph) if not avoid]
+    if free := unbackable(micrograph):
+        found += [_unbacked(start, dims) for dims in {free, free[:1]}]
+    return [form for form in dict.fromkeys(found) if form != start]
+
+
+def combination(micrograph: type[Micrograph], rng: random.Random) -> Form:
+    """A form that deviates in several things at once."""
+    start, ways = plain(micrograph), deviations(micrograph)
+    form = start
+    for way in rng.sample(ways, min(len(ways), rng.choice((2, 2, 3, 4)))):
+        changed = {name: getattr(way, name) for name in ("dtype", "unbacked") if getattr(way, name)}
+        for name in ("strata", "given"):  # part by part: two inputs may each have a layout of its own
+            parts = zip(getattr(start, name), getattr(form, name), getattr(way, name), strict=True)
+            changed[name] = tuple(new if new != old else kept for old, kept, new in parts)
+        form = replace(form, **changed)
+    return _unbacked(_placed(form), form.unbacked)
+
+
+def _placed(form: Form) -> Form:
+    """An input that lies in another's storage lies as that one does."""
+    given_ = form.given
+    return replace(form, given=tuple(g if g.shares is None else replace(g, layout=given_[g.shares].layout) for g in given_))
+
+
+def _unbacked(form: Form, dims: tuple[str, ...]) -> Form:
+    return replace(form, strata=tuple((dim, 2 if dim in dims else s) for dim, s in form.strata), unbacked=dims)
 
 
 def unbackable(micrograph: type[Micrograph]) -> tuple[str, ...]:
@@ -139,9 +174,9 @@ def _dtypes(micrograph: type[Micrograph]) -> list[torch.dtype]:
     return sorted(set.intersection(*allowed), key=str) if allowed else []
 
 
-def _aliased(draw: st.DrawFn, micrograph: type[Micrograph], given_: list[Given]) -> list[Given]:
-    """Perhaps let one input be another, or lie in its storage."""
-    pairs = [
+def aliases(micrograph: type[Micrograph]) -> list[tuple[int, int]]:
+    """Pairs of inputs of which the later may be the earlier, or lie in its storage."""
+    return [
         (one, other)
         for other, b in enumerate(micrograph.inputs)
         for one, a in enumerate(micrograph.inputs[:other])
@@ -155,29 +190,21 @@ def _aliased(draw: st.DrawFn, micrograph: type[Micrograph], given_: list[Given])
         and b.shares is None
         and a.names() == b.names()
     ]
-    if not pairs or draw(st.sampled_from((False, False, True)), label="aliasing") is False:
-        return given_
-    one, other = draw(st.sampled_from(pairs), label="alias")
-    given_ = list(given_)
-    same = draw(st.booleans(), label="the same tensor")
-    given_[other] = Given(given_[one].layout, shares=one, same=same)
-    return given_
 
 
 def pool(micrograph: type[Micrograph], count: int, number: int) -> list[Form]:
-    """`count` forms, simplest first; the same for the same number."""
-    found = {plain(micrograph)}
-
-    @seed(number)
-    @settings(max_examples=8 * count, database=None, deadline=None, phases=[Phase.generate], suppress_health_check=list(HealthCheck))
-    @given(forms(micrograph))
-    def collect(form: Form) -> None:
-        found.add(form)
-
-    collect()
-    rest = sorted(found - {plain(micrograph)}, key=repr)
-    random.Random(number).shuffle(rest)
-    return [plain(micrograph), *sorted(rest[: count - 1], key=lambda form: form.cost)]
+    """`count` forms, simplest first; the same for the same number. Every second one is plain but for one thing, and all such
+    things have their turn, round by round; the others deviate in several at once."""
+    ways, start = deviations(micrograph), plain(micrograph)
+    random.Random(micrograph.name()).shuffle(ways)
+    rng = random.Random(f"{micrograph.name()} {number}")
+    singles = (count if number % 2 else count - 1) // 2
+    turn = (number * (count - 1) + 1) // 2
+    found = {start, *(ways[(turn + step) % len(ways)] for step in range(singles) if ways)}
+    for _ in range(4 * count):
+        if len(found) < count and ways:
+            found.add(combination(micrograph, rng))
+    return sorted(found, key=lambda form: (form.cost, repr(form)))
 
 
 # ----------------------------------------------------------------------------------------------- calls

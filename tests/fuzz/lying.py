@@ -59,6 +59,23 @@ def _lost_when_aliased(fn: Fn) -> Fn:
     return call
 
 
+def _permuted(x: torch.Tensor, *rest: Any) -> bool:
+    """Its memory is in another order than its dims, and that of three dims or more."""
+    return x.dim() > 2 and min(x.shape) > 1 and list(x.stride()) != sorted(x.stride(), reverse=True)
+
+
+def _wrong_beside_expanded(fn: Fn) -> Fn:
+    """What is written is wrong where another input is expanded."""
+
+    def call(x: torch.Tensor, y: torch.Tensor) -> Any:
+        out = fn(x, y)
+        if x.numel() and any(stride == 0 and size > 1 for stride, size in zip(y.stride(), y.shape, strict=True)):
+            x.add_(1)
+        return out
+
+    return call
+
+
 def _segfault(fn: Fn) -> Fn:
     def call(*inputs: Any) -> Any:
         if inputs[0].shape[-1] == 17:
@@ -96,6 +113,12 @@ FAULTS: dict[str, Callable[[Fn], Fn]] = {
     "size 1": _when(lambda x, *rest: 1 in x.shape),
     "third call": _third_call,
     "aliased": _lost_when_aliased,
+    "tail": _when(lambda x, *rest: x.numel() > 64 and x.numel() % 16 > 8),
+    "size 0": _when(lambda x, *rest: 0 in x.shape),
+    "permuted": _when(_permuted),
+    "offset": _when(lambda *xs: any(x.storage_offset() for x in xs)),
+    "half": _when(lambda x, *rest: x.dtype in (torch.float16, torch.bfloat16)),
+    "expanded beside written": _wrong_beside_expanded,
     "segfault": _segfault,
     "hang": _hang,
     "deaf hang": _hang_deaf,

@@ -80,6 +80,40 @@ def test_mutation_lost_where_inputs_alias() -> None:
     assert last.given[1].shares == 0 and last.given[0].layout == "contiguous"
 
 
+def test_the_tail_of_a_vector() -> None:
+    suspect = hunt(LyingBackend("tail"), "pointwise.chain")
+    sizes = suspect.example.calls[-1].dims
+    assert 64 < sizes["b"] * sizes["n"] < 160 and {given.layout for given in suspect.example.calls[-1].given} == {"contiguous"}
+
+
+def test_a_dim_of_size_zero() -> None:
+    suspect = hunt(LyingBackend("size 0"), "reduction.row_sum")
+    assert sorted(suspect.example.calls[-1].dims.values()) == [0, 2]
+
+
+def test_three_dims_in_another_order() -> None:
+    suspect = hunt(LyingBackend("permuted"), "norm.rmsnorm")
+    assert suspect.example.calls[-1].given[0].layout in ("transposed", "permuted")
+
+
+def test_a_storage_offset() -> None:
+    suspect = hunt(LyingBackend("offset"), "pointwise.chain")
+    assert sorted(given.layout for given in suspect.example.calls[-1].given)[-1] == "offset"
+
+
+def test_sixteen_bits() -> None:
+    suspect = hunt(LyingBackend("half"), "pointwise.chain")
+    assert suspect.example.calls[-1].dtype in ("float16", "bfloat16")
+    assert dict(suspect.example.calls[-1].dims) == {"b": 2, "n": 2}
+
+
+def test_an_expanded_input_beside_one_that_is_written() -> None:
+    suspect = hunt(LyingBackend("expanded beside written"), "mutation.only_effect")
+    assert suspect.kind is Kind.LOST_MUTATION
+    last = suspect.example.calls[-1]
+    assert last.given[0].layout == "contiguous" and last.given[1].layout.startswith("expanded")
+
+
 def without_guards(*dropped: str) -> Any:
     """torch.compile, with guards of some kinds dropped by its own public filter."""
 
@@ -95,6 +129,54 @@ def test_a_dropped_guard_gives_stale_answers() -> None:
     assert found is not None
     example, _ = found
     assert len(example.calls) == 2, [shown(call) for call in example.calls]
+
+
+def blind(remembered: Any) -> Any:
+    """A front end that captures once for all inputs in which `remembered` is the same, and is right for the first of them."""
+
+    def door(fn: Any) -> Any:
+        compiled, first = torch.compile(fn, backend="eager"), {}
+
+        def call(*inputs: Any) -> Any:
+            given = first.setdefault(remembered(inputs), [x for x in inputs if not isinstance(x, torch.Tensor)])
+            numbers = iter(given)
+            return compiled(*(x if isinstance(x, torch.Tensor) else next(numbers) for x in inputs))
+
+        return call
+
+    return door
+
+
+@pytest.mark.parametrize(
+    "remembered",
+    [
+        pytest.param(lambda inputs: next(abs(x) for x in inputs if not isinstance(x, torch.Tensor)), id="sign"),
+        pytest.param(lambda inputs: next(int(x) for x in inputs if not isinstance(x, torch.Tensor)), id="type"),
+    ],
+)
+def test_a_number_whose_guard_forgets(remembered: Any) -> None:
+    found = search_guards(LIBRARY["pointwise.scalar_argument"], blind(remembered), examples=30)
+    assert found is not None and found[1].kind is Kind.WRONG_RESULT, found
+    assert len(found[0].calls) == 2, [shown(call) for call in found[0].calls]
+
+
+def test_wrong_only_after_a_mode_change() -> None:
+    """Right with gradients, right in inference mode; wrong in inference mode after gradients."""
+
+    def door(fn: Any) -> Any:
+        compiled, modes = torch.compile(fn, backend="eager"), set()
+
+        def call(*inputs: Any) -> Any:
+            modes.add((torch.is_grad_enabled(), torch.is_inference_mode_enabled()))
+            out = compiled(*inputs)
+            stale = torch.is_inference_mode_enabled() and (True, False) in modes
+            return torch.utils._pytree.tree_map(lambda x: x + 1, out) if stale else out
+
+        return call
+
+    found = search_guards(LIBRARY["pointwise.chain"], door, examples=30)
+    assert found is not None and found[1].kind is Kind.WRONG_RESULT, found
+    assert [call.mode for call in found[0].calls] == ["grad", "inference"], [shown(call) for call in found[0].calls]
 
 
 def test_an_extra_recompile_is_seen() -> None:
@@ -261,4 +343,5 @@ def test_in_inductor_an_odd_size(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_every_fault_has_a_test() -> None:
-    assert {*FAULTS} == {"none", "odd sizes", "stride 0", "size 1", "third call", "aliased", "segfault", "hang", "deaf hang"}
+    here = {"none", "odd sizes", "stride 0", "size 1", "third call", "aliased", "segfault", "hang", "deaf hang"}
+    assert {*FAULTS} == here | {"tail", "size 0", "permuted", "offset", "half", "expanded beside written"}
