@@ -21,6 +21,7 @@ from conformance.target import Target
 from conformance.trace import Observation, Trace
 from conformance.verdict import Finding, Kind, Verdict
 
+FURTHER = 3  # calls with values of their own, after the first three
 LADDER = "LAD001"  # the program as of a stage computes what eager computes
 
 
@@ -264,22 +265,30 @@ class Examination:
             return
         if Stage.RUNTIME in self.stages:
             ref1 = self.reference(1)
-            if self._differs(compiled, 1, self.call(compiled, 1), ref1, "second call, other values"):
+            second = self.call(compiled, 1)
+            if self._differs(compiled, 1, second, ref1, "second call, other values"):
                 return
             if compiled.survives:  # now: a third call with the first values would put them back
-                seen.facts["overwritten"] = [
-                    f"the first call's {d}" for d in oracle.survived(first) if not first.shares[int(d.where.split()[1])].startswith("state")
-                ]
+                seen.facts["overwritten"] = _overwritten(first, "first")
             before = compiled.compiles()
             if self._differs(compiled, 0, self.call(compiled, 0), ref, "third call, the first values again"):
                 return
             if compiled.compiles() > before:
                 self._recompiled("the third call, like the first", compiled.compiles() - before)
-            if self._replays(compiled) or self._ways(compiled, ref):
+            if self._more_calls(compiled, first, second) or self._replays(compiled) or self._ways(compiled, ref):
                 return
             self._sizes(compiled)
             seen.facts |= compiled.afterwards()
         seen.seconds += time.perf_counter() - start
+
+    def _more_calls(self, compiled: Compiled, first: oracle.Outcome, second: oracle.Outcome) -> bool:
+        """What takes turns, or takes over after a while: storage of outputs, a variant of the program."""
+        for seed in range(2, 2 + FURTHER):
+            if self._differs(compiled, seed, self.call(compiled, seed), self.reference(seed), f"call {seed + 2}, other values"):
+                return True
+        if compiled.survives:
+            self.found[Stage.RUNTIME].facts["overwritten"] += _overwritten(first, "first") + _overwritten(second, "second")
+        return False
 
     def _replays(self, compiled: Compiled) -> bool:
         """Many more calls, each with values of its own, where what runs is a recording."""
@@ -356,7 +365,15 @@ class Examination:
 
     def _right_unfused(self, compiled: Compiled, seed: int, ref: oracle.Reference, **sizes: int) -> bool:
         program = compiled.unfused()
+        if program is not None and sizes:
+            self.call(program, 0)  # a program that was made for the first sizes is what went wrong at these
         return program is not None and not oracle.compare(self.call(program, seed, **sizes), ref)
+
+
+def _overwritten(outcome: oracle.Outcome, which: str) -> list[str]:
+    """Outputs of an earlier call that a later one changed. What shares with the module's state moves with it."""
+    lost = [d for d in oracle.survived(outcome) if not outcome.shares[int(d.where.split()[1])].startswith("state")]
+    return [f"the {which} call's {difference}" for difference in lost]
 
 
 def _crash(error: BaseException) -> Observation:

@@ -175,3 +175,20 @@ def artifacts_wrong_in_a_fresh_process() -> Iterator[None]:
     finally:
         if started_here:
             os.environ.pop("CONFORMANCE_SEEDED_PARENT", None)
+
+
+@fault("cache", "stale_cache cache_miss wrong_result crash", "pointwise.chain norm.layer_norm edge.layouts", also="capture runtime")
+def key_without_dtypes() -> Iterator[None]:
+    """The key does not depend on the dtypes and strides of the inputs."""
+    import dataclasses
+
+    import torch
+
+    def make(original: Any) -> Any:
+        def blurred(*args: Any, **kwargs: Any) -> Any:
+            return dataclasses.replace(original(*args, **kwargs), dtype=torch.float32, stride=())
+
+        return blurred
+
+    with swapped(f"{FX}:extract_tensor_metadata_for_cache_key", make):
+        yield

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from contextlib import ExitStack
+from contextlib import ExitStack, suppress
 from typing import Any
 
 import torch
 
+from conformance.errors import UsageError
 from conformance.seeded.fault import fault, retarget, swapped
 
 GUARDS = "torch._dynamo.guards:GuardBuilder"
@@ -138,6 +139,61 @@ def captured_write_lost() -> Iterator[None]:
                     node.target = {"add_": "add", "mul_": "mul", "copy_": "expand_as"}[node.target]
             gm.recompile()
             return original(self, gm, *args, **kwargs)
+
+        return call_user_compiler
+
+    with swapped("torch._dynamo.output_graph:OutputGraph.call_user_compiler", make):
+        yield
+
+
+@fault("capture", "missed_recompile wrong_metadata wrong_result", "norm.rmsnorm mlp.swiglu")
+def no_guard_on_gradients() -> Iterator[None]:
+    """Whether gradients are on is not guarded: what was captured without them is used with them."""
+
+    def make(original: Any) -> Any:
+        return lambda self, guard: None
+
+    with ExitStack() as stack:
+        for name in ("GRAD_MODE", "GLOBAL_STATE"):
+            stack.enter_context(swapped(f"{GUARDS}.{name}", make))
+        yield
+
+
+@fault("capture", "missed_recompile wrong_result", "random.dropout_off")
+def no_guard_on_training() -> Iterator[None]:
+    """Whether a module is in training mode is not guarded."""
+
+    def make(original: Any) -> Any:
+        def guard(self: Any, guard: Any, *args: Any, **kwargs: Any) -> Any:
+            return None if "training" in guard.name else original(self, guard, *args, **kwargs)
+
+        return guard
+
+    with ExitStack() as stack:
+        for kind in ("CONSTANT_MATCH", "EQUALS_MATCH", "BOOL_MATCH", "ID_MATCH", "TRUE_MATCH", "FALSE_MATCH"):
+            with suppress(UsageError):
+                stack.enter_context(swapped(f"{GUARDS}.{kind}", make))
+        yield
+
+
+@fault("capture", "wrong_result missed_recompile", "norm.rmsnorm matmul.linear_bias_relu mutation.counter")
+def parameters_burnt_in() -> Iterator[None]:
+    """Parameters and buffers are captured as copies of what they were."""
+
+    def make(original: Any) -> Any:
+        def call_user_compiler(self: Any, gm: Any, *args: Any, **kwargs: Any) -> Any:
+            compiled = original(self, gm, *args, **kwargs)
+            first: dict[int, Any] = {}
+
+            def call(*inputs: Any) -> Any:
+                frozen = []
+                for index, value in enumerate(inputs):
+                    if isinstance(value, torch.nn.Parameter):
+                        value = first.setdefault(index, value.detach().clone().requires_grad_(value.requires_grad))
+                    frozen.append(value)
+                return compiled(*frozen)
+
+            return call
 
         return call_user_compiler
 

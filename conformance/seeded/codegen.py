@@ -229,3 +229,84 @@ def products_a_little_small() -> Iterator[None]:
 
     with swapped(f"{CPP}:CppOverrides.mul", scalar), swapped(f"{CPP}:CppVecOverrides.mul", vector):
         yield
+
+
+@fault("codegen", "wrong_result", "pointwise.broadcast pointwise.shared_producer edge.layouts", culprit="kernel")
+def arguments_in_another_order() -> Iterator[None]:
+    """A kernel is handed its first two inputs the wrong way round."""
+
+    def make(original: Any) -> Any:
+        def cpp_argdefs(self: Any, *args: Any, **kwargs: Any) -> Any:
+            defs, call, types = original(self, *args, **kwargs)
+            inputs = [i for i, name in enumerate(defs) if "const" in name and "*" in name]
+            if len(inputs) > 1 and types[inputs[0]] == types[inputs[1]]:
+                a, b = inputs[:2]
+                call[a], call[b] = call[b], call[a]
+            return defs, call, types
+
+        return cpp_argdefs
+
+    with swapped("torch._inductor.codegen.common:KernelArgs.cpp_argdefs", make):
+        yield
+
+
+@fault("codegen", "wrong_result", "dtypes.u_int8 dtypes.bool_reduction", also="fusion")
+def integers_summed_narrow() -> Iterator[None]:
+    """A sum of small integers is taken in their own width and widened afterwards."""
+    from torch._inductor.lowering import lowerings
+
+    convert = lowerings[torch.ops.prims.convert_element_type.default]
+
+    def narrow(original: Any) -> Any:
+        def total(x: Any, axis: Any = None, keepdims: bool = False, *, dtype: Any = None) -> Any:
+            if x.get_dtype() in (torch.uint8, torch.int8, torch.bool) and dtype is None:
+                width = torch.uint8 if x.get_dtype() is torch.bool else x.get_dtype()
+                return convert(original(convert(x, width), axis, keepdims, dtype=width), torch.int64)
+            return original(x, axis, keepdims, dtype=dtype)
+
+        return total
+
+    with entries(lowerings) as known:
+        for op in (aten.sum.default, aten.sum.dim_IntList):
+            known[op] = narrow(known[op])
+        yield
+
+
+@fault("codegen", "wrong_result", "dynamic.batch_and_length dynamic.shape_arithmetic", also="fusion capture")
+def size_hint_burnt_in() -> Iterator[None]:
+    """A mean over a symbolic dim divides by the size that was seen first."""
+    from torch._inductor.lowering import lowerings
+    from torch._inductor.virtualized import V
+
+    def mean(x: Any, axis: Any = None, keepdim: bool = False, *, dtype: Any = None) -> Any:
+        total = lowerings[aten.sum.dim_IntList](x, axis, keepdim)
+        count = 1
+        for dim in axis:
+            count *= int(V.graph.sizevars.shape_env.size_hint(x.get_size()[dim]))
+        return lowerings[aten.div.Tensor](total, count)
+
+    with entries(lowerings) as known:
+        known[aten.mean.dim] = known[aten.mean] = mean
+        yield
+
+
+@fault("codegen", "wrong_result crash", "matmul.mm_two_consumers norm.decoder_block attention.eager", also="fusion runtime")
+def buffer_freed_too_early() -> Iterator[None]:
+    """The memory of a buffer is used again while somebody still has to read it."""
+
+    def make(original: Any) -> Any:
+        return lambda self, future, renamed: original(self, type(future)(), renamed)
+
+    with swapped("torch._inductor.scheduler:BaseSchedulerNode.set_last_usage", make):
+        yield
+
+
+@fault("codegen", "wrong_result crash", "mlp.swiglu training.mlp norm.decoder_block", also="cache")
+def kernels_told_apart_by_their_beginning() -> Iterator[None]:
+    """Compiled kernels are named by the first lines of their source: one is taken for another."""
+
+    def make(original: Any) -> Any:
+        return lambda code, extra="": original(code[:120], extra)
+
+    with swapped("torch._inductor.codecache:code_hash", make):
+        yield

@@ -266,3 +266,62 @@ def bernoulli_inverted() -> Iterator[None]:
 
     with _traced(GRAPH, edit):
         yield
+
+
+@fault("decomposition", "wrong_metadata wrong_result", "training.detached_output training.linear", also="runtime")
+def output_loses_its_gradient() -> Iterator[None]:
+    """The analysis of the program says of every output that it needs no gradient."""
+
+    def make(original: Any) -> Any:
+        def collect(*args: Any, **kwargs: Any) -> Any:
+            inner = original(*args, **kwargs)
+
+            def run(*inputs: Any) -> Any:
+                found = inner(*inputs)
+                found.output_info = [dataclasses.replace(info, requires_grad=False) for info in found.output_info]
+                return found
+
+            return run
+
+        return collect
+
+    with swapped("torch._functorch.aot_autograd:run_functionalized_fw_and_collect_metadata", make):
+        yield
+
+
+@fault("decomposition", "wrong_result lost_mutation crash", "mutation.aliased_inputs", also="runtime")
+def aliased_inputs_not_merged() -> Iterator[None]:
+    """Two inputs of one storage are taken for two storages."""
+
+    def make(original: Any) -> Any:
+        def merge(aot_config: Any, inputs: Any, descs: Any, *args: Any, **kwargs: Any) -> Any:
+            return inputs, descs, None
+
+        return merge
+
+    with swapped("torch._functorch._aot_autograd.runtime_wrappers:merge_view_inputs", make):
+        yield
+
+
+@fault("decomposition", "wrong_result", "training.mlp training.linear training.in_place", also="postgrad")
+def gradient_of_the_second_use_lost() -> Iterator[None]:
+    """Where a value is used twice, only the gradient of one use comes back."""
+
+    def edit(gm: Any) -> None:
+        backward = False
+        for node in list(gm.graph.nodes):
+            backward |= node.op == "placeholder" and "tangents" in node.name
+            both = node.target is aten.add.Tensor and all(isinstance(a, torch.fx.Node) for a in node.args)
+            if backward and both and node.args[0].meta["val"].shape == node.meta["val"].shape:
+                node.replace_all_uses_with(node.args[0])
+                gm.graph.erase_node(node)
+
+    with _traced(JOINT, edit):
+        yield
+
+
+@fault("decomposition", "lost_mutation wrong_result", "mutation.only_effect", culprit="lerp")
+def lerp_from_the_other_end() -> Iterator[None]:
+    """One overload of lerp is decomposed with its ends swapped."""
+    with _decomposed(lerp__Scalar=lambda start, end, weight: end + weight * (start - end)):
+        yield

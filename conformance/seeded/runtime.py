@@ -160,3 +160,74 @@ def outputs_made_contiguous() -> Iterator[None]:
     """Outputs are copied into contiguous tensors on their way to the caller."""
     with called(lambda program, call, inputs: tuple(o.contiguous() if isinstance(o, torch.Tensor) else o for o in call(inputs))):
         yield
+
+
+@fault("runtime", "stale_output", "pointwise.chain reduction.row_sum")
+def outputs_in_two_buffers() -> Iterator[None]:
+    """Outputs go into two sets of buffers in turn: every call overwrites those of the last but one."""
+    kept: dict[int, list[Any]] = {}
+
+    def change(program: Any, call: Any, inputs: list[Any]) -> Any:
+        outputs = call(inputs)
+        rings = kept.setdefault(id(program), [])
+        if len(rings) < 2:
+            rings.append(list(outputs))
+            return outputs
+        rings.reverse()
+        for old, new in zip(rings[1], outputs, strict=True):
+            if isinstance(new, torch.Tensor) and old.shape == new.shape:
+                old.copy_(new)
+        return type(outputs)(rings[1])
+
+    with called(change):
+        yield
+
+
+@fault("runtime", "wrong_result lost_alias wrong_metadata", "views.view_beside_result")
+def view_of_an_input_without_its_offset() -> Iterator[None]:
+    """A view of an input is made again from the beginning of its storage."""
+
+    def make(original: Any) -> Any:
+        def alias(base: Any, *args: Any, **kwargs: Any) -> Any:
+            made = original(base, *args, **kwargs)
+            return made.as_strided(made.size(), made.stride(), 0) if isinstance(made, torch.Tensor) else made
+
+        return alias
+
+    with swapped("torch._functorch._aot_autograd.runtime_wrappers:gen_alias_from_base", make):
+        yield
+
+
+@fault("runtime", "lost_alias", "views.outputs_share", also="decomposition")
+def outputs_no_longer_share() -> Iterator[None]:
+    """Two outputs that are views of one tensor come as two tensors."""
+
+    def change(program: Any, call: Any, inputs: list[Any]) -> Any:
+        outputs = call(inputs)
+        return type(outputs)(x.clone() if isinstance(x, torch.Tensor) else x for x in outputs)
+
+    def make(original: Any) -> Any:
+        def alias(base: Any, *args: Any, **kwargs: Any) -> Any:
+            made = original(base, *args, **kwargs)
+            return made.clone() if isinstance(made, torch.Tensor) else made
+
+        return alias
+
+    with swapped("torch._functorch._aot_autograd.runtime_wrappers:gen_alias_from_base", make), called(change):
+        yield
+
+
+@fault("runtime", "wrong_result lost_mutation", "pointwise.chain mutation.add_input reduction.softmax")
+def wrong_from_the_fifth_call() -> Iterator[None]:
+    """After a few calls another variant of the program takes over, and it is off."""
+    calls: dict[int, int] = {}
+
+    def change(program: Any, call: Any, inputs: list[Any]) -> Any:
+        outputs = call(inputs)
+        calls[id(program)] = calls.get(id(program), 0) + 1
+        if calls[id(program)] < 5:
+            return outputs
+        return type(outputs)(x * 1.5 if isinstance(x, torch.Tensor) and x.is_floating_point() else x for x in outputs)
+
+    with called(change):
+        yield

@@ -77,8 +77,8 @@ def around(watch: Watch, wrong: list[oracle.Difference], ref: oracle.Reference) 
         noticed = re.search(r"OutputType\.(alias_of|is_input)", analysis)
         return Stage.RUNTIME if noticed else Stage.DECOMPOSITION
     if kinds == {Kind.LOST_MUTATION}:
-        written = sum(graphs.written_inputs(gm) for gm in watch.aot)
-        return Stage.RUNTIME if written >= len({d.where for d in wrong}) and not _joint_differs(watch) else _graph_or_pass(watch)
+        written = sum(graphs.written_inputs(gm) for gm in watch.aot) >= len({d.where for d in wrong})
+        return Stage.RUNTIME if written and _graph_wrote_it(watch, wrong, ref) else _graph_or_pass(watch)
     if kinds == {Kind.WRONG_RESULT} and _graph_gave_it(watch.raw, wrong, ref):
         return Stage.RUNTIME
     return _graph_or_pass(watch)
@@ -101,6 +101,12 @@ def _graph_gave_it(raw: list[Any], wrong: list[oracle.Difference], ref: oracle.R
             return False
         place = found[0] + 1
     return bool(raw)
+
+
+def _graph_wrote_it(watch: Watch, wrong: list[oracle.Difference], ref: oracle.Reference) -> bool:
+    """Is what eager left in its inputs and buffers what the graph left in its own, or gave to be written?"""
+    wanted = [(ref.eager.inputs | ref.eager.state).get(difference.where) for difference in wrong]
+    return all(want is not None and any(_same(value, want) for value in [*watch.left, *watch.raw]) for want in wanted)
 
 
 def _same(got: Any, want: torch.Tensor) -> bool:

@@ -7,7 +7,9 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager, contextmanager
 from typing import Any
+from unittest.mock import patch
 
 import torch
 
@@ -37,7 +39,9 @@ def probe(case: Case) -> dict[str, Any]:
     `stale`: where the answer was not eager's."""
     stale: list[str] = []
     recompiles = {dim: _over_sizes(case, dim, stale) for dim in case.micrograph.contract.capture.recompiles}
-    return {"recompiles": recompiles, "guarded": _over_kinds(case, stale), "stale": stale}
+    guarded = _over_kinds(case, stale)
+    guarded |= _over_surroundings(case, stale)
+    return {"recompiles": recompiles, "guarded": guarded, "stale": stale}
 
 
 def _over_sizes(case: Case, dim: str, stale: list[str]) -> int:
@@ -68,6 +72,59 @@ def _over_kinds(case: Case, stale: list[str]) -> dict[str, bool]:
         if must:
             guarded[what] = counting.count > before
     return guarded
+
+
+def _over_surroundings(case: Case, stale: list[str]) -> dict[str, bool]:
+    """What a call depends on beside its inputs: captured once as usual, then with each of these changed."""
+    module, counting = case.module(), Counting()
+    compiled = _compiled(module, counting)
+    inputs = case.inputs(0)
+    stale += _stale(compiled, module, inputs, case, "as given")
+    for what, changed in surroundings(module):
+        with changed:
+            stale += _stale(compiled, module, inputs, case, what)
+    before = counting.count
+    if not before or any(isinstance(x, torch.Tensor) and x.requires_grad for x in inputs):
+        return {}
+    with torch.enable_grad():
+        compiled(*oracle.clone_inputs(inputs))
+    return {"gradients are on": counting.count > before}
+
+
+def surroundings(module: Any) -> Iterator[tuple[str, AbstractContextManager[Any]]]:
+    if len(list(module.modules())) > 1 or module.training is False:
+        yield f"in {'eval' if module.training else 'training'} mode", _other_mode(module)
+    for name, tensor in [*module.named_parameters(), *module.named_buffers()]:
+        if tensor.is_floating_point() and tensor.numel():
+            yield f"{name} was changed", _moved(tensor)
+            break
+    for name, value in list(vars(module).items()):
+        if type(value) in (bool, int, float) and not name.startswith("_") and name != "training":
+            other = not value if isinstance(value, bool) else value + 1 if isinstance(value, int) else value * 1.5 + 0.125
+            yield f"{name} is {other}", patch.object(module, name, other)
+
+
+@contextmanager
+def _other_mode(module: Any) -> Iterator[None]:
+    modes = {part: part.training for part in module.modules()}
+    module.train(not module.training)
+    try:
+        yield
+    finally:
+        for part, mode in modes.items():
+            part.training = mode
+
+
+@contextmanager
+def _moved(tensor: torch.Tensor) -> Iterator[None]:
+    kept = tensor.detach().clone()
+    with torch.no_grad():
+        tensor.mul_(1.25).add_(0.125)
+    try:
+        yield
+    finally:
+        with torch.no_grad():
+            tensor.copy_(kept)
 
 
 def changes(case: Case, inputs: tuple[Any, ...]) -> Iterator[tuple[str, tuple[Any, ...], bool]]:

@@ -22,6 +22,7 @@ class HeadlessCompiled(InductorCompiled):
 
     def at_fault(self, stage: Stage, wrong: list[oracle.Difference], ref: oracle.Reference) -> Stage:
         self.watch.raw = [self._fn._to_host(value) for value in self.watch.raw]
+        self.watch.left = [self._fn._to_host(value) for value in self.watch.left]
         return super().at_fault(stage, wrong, ref)
 
     def _codegen(self) -> Observation:

@@ -77,6 +77,7 @@ class Watch:
     moved: list[str] = field(default_factory=list)
     alter: Callable[[fx.GraphModule], bool] | None = None  # changes what was captured, for the probes of the cache
     raw: list[Any] = field(default_factory=list)  # what an earlier form of the program gave, before the runtime's wrappers
+    left: list[Any] = field(default_factory=list)  # the inputs that it was given, as it left them
 
     def marks(self) -> tuple[int, ...]:
         return (len(self.captured) - 1, len(self.pregrad), len(self.aot), len(self.graphs))
@@ -406,7 +407,7 @@ def _wrap_call(original: Callable[..., Any], watch: Watch) -> Callable[..., Any]
                     inputs.clear()
                 result = earlier(*arguments)
                 if record.role != "backward":
-                    watch.raw = list(result)
+                    watch.raw, watch.left = list(result), arguments
                 return result
         return original(self, inputs)
 
