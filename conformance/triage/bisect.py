@@ -33,6 +33,9 @@ UNTOLD = {"digest"}  # differs with every letter of the generated source
 BESIDE = ["numpy", "pytest", "pytest-xdist", "hypothesis", "expecttest", "click", "rich", "jinja2", "packaging", "setuptools"]
 
 
+NO_NETWORK = " (no network? install from a folder with --wheels DIR, or name a Python that has it with --python VERSION=PATH)"
+
+
 def home() -> Path:
     return Path(os.environ.get("CONFORMANCE_HOME") or environment.ROOT / ".conformance")
 
@@ -131,8 +134,10 @@ class Environments:
     def _uv(self, *command: str) -> None:
         done = subprocess.run(["uv", *command], capture_output=True, text=True)
         if done.returncode:
-            lines = [line.strip(" ×╰─▶│") for line in done.stderr.splitlines() if line.strip()]
-            raise LookupError(next((line for line in lines if "error" not in line.lower()[:6]), lines[-1] if lines else "uv failed")[:200])
+            lines = [line.strip(" ×╰─▶│").removeprefix("cause: ") for line in done.stderr.splitlines() if line.strip()]
+            said = next((line for line in lines if "error" not in line.lower()[:6]), lines[-1] if lines else "uv failed")
+            away = re.search(r"fetch|cache|connect|dns|network|offline", said, re.IGNORECASE)
+            raise LookupError(f"{said[:200]}{NO_NETWORK if away else ''}")
 
 
 def ask(python: str, version: str, cell: Cell, extra_env: Mapping[str, str], micrographs: str | None = None) -> Answer:
@@ -229,10 +234,16 @@ def search(versions: Sequence[str], answer: Callable[[str], Answer], fact: str |
         say(f"{version}: {(found.skipped and 'skipped: ' + found.skipped) or found.value(fact)}")
         return found
 
-    good, bad = get(versions[0]), get(versions[-1])
-    for name, end in (("good", good), ("bad", bad)):
-        if end.skipped:
-            raise UsageError(f"the {name} version {end.version} cannot be asked: {end.skipped}")
+    def end(name: str, version: str) -> Answer:
+        found = get(version)
+        if found.skipped:
+            raise UsageError(f"the {name} version {version} cannot be asked: {found.skipped}")
+        return found
+
+    good = end("good", versions[0])
+    if fact is None and good.verdict != "pass":
+        raise UsageError(f"the good version {good.version} is not good: {good.verdict}; choose another, or bisect a fact with --fact")
+    bad = end("bad", versions[-1])
     if fact is not None and fact not in good.facts:
         known = ", ".join(sorted(good.facts))
         raise UsageError(f"the cell has no fact {fact!r}; it has {known}")
@@ -240,8 +251,6 @@ def search(versions: Sequence[str], answer: Callable[[str], Answer], fact: str |
         what = f"{fact} is" if fact else "the verdict is"
         mend = "" if fact else "; name a fact that moved with --fact (`conformance diff` shows them)"
         raise UsageError(f"{good.version} and {bad.version} say the same: {what} {good.value(fact)} in both{mend}")
-    if fact is None and good.verdict != "pass":
-        raise UsageError(f"the good version {good.version} is not good: {good.verdict}; choose another, or bisect a fact with --fact")
     candidates = list(versions[1:-1])
     while candidates:
         middle = candidates[len(candidates) // 2]

@@ -49,10 +49,14 @@ def test_a_version_that_does_not_install_is_passed_over() -> None:
 
 
 def test_a_good_version_that_is_bad_is_said() -> None:
-    with pytest.raises(UsageError, match="say the same: the verdict is fail in both"):
-        search(VERSIONS, lambda v: Answer(v, "fail"), None, lambda _: None)
+    asked: list[str] = []
+    with pytest.raises(UsageError, match="is not good: fail"):
+        search(VERSIONS, lambda v: asked.append(v) or Answer(v, "fail"), None, lambda _: None)
+    assert asked == ["2.11.0"], "the bad one need not be asked"
     with pytest.raises(UsageError, match="is not good: fail"):
         search(VERSIONS, lambda v: Answer(v, "fail" if v == "2.11.0" else "pass"), None, lambda _: None)
+    with pytest.raises(UsageError, match="say the same: the verdict is pass in both"):
+        search(VERSIONS, lambda v: Answer(v, "pass"), None, lambda _: None)
 
 
 def test_an_unknown_fact_is_said() -> None:

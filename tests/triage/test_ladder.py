@@ -4,9 +4,12 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import pytest
+
 from conformance import seeded
 from conformance.stage import Stage
 from conformance.triage import ladder
+from conformance.triage.held import Held
 from conformance.triage.subject import find
 
 TEXT = """import torch
@@ -36,3 +39,38 @@ def test_from_a_fault_to_its_repro(tmp_path: Path) -> None:
     assert found.repro is not None and found.issue is not None
     assert found.verified == "exit 0 in a fresh process: the defect is gone", "there the compiler is whole"
     assert "**Stage**: codegen" in found.issue.read_text()
+
+
+GELU = """import torch
+example_inputs = (torch.randn(6, 33) * 2,)
+def Thing(x): return torch.nn.functional.gelu(x * 2) + 1
+"""
+
+
+def test_a_wrong_graph_is_found_before_a_kernel_is_built(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    from torch._inductor.codecache import CppPythonBindingsCodeCache
+
+    def build(*args: object, **kwargs: object) -> None:
+        raise AssertionError("a kernel was built")
+
+    (tmp_path / "model.py").write_text(GELU)
+    subject = find(f"{tmp_path}/model.py:Thing")
+    monkeypatch.setattr(Held, "confirmed", lambda self: True)
+    monkeypatch.setattr(CppPythonBindingsCodeCache, "load_pybinding", build)
+    monkeypatch.setattr(CppPythonBindingsCodeCache, "load_pybinding_async", build)
+    with seeded.get("gelu_always_tanh"):
+        found = ladder.triage(subject, shrink=False)
+    assert found.first is not None and found.first.cell.stage is Stage.DECOMPOSITION
+    assert found.culprit is not None and found.culprit.name == "aten.gelu.default"
+
+
+def test_a_graph_that_is_odd_while_the_program_is_right_is_no_finding(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Only the form of the decomposed graph that the ladder runs is off, not what is compiled from it."""
+    from conformance.backends.inductor.hooks import GraphRecord
+
+    def at(self: GraphRecord, rung: str) -> object:
+        earlier = self._generated() if rung == "generated" else getattr(self, rung, None)
+        return earlier if rung != "decomposed" else lambda *inputs: [x + 1.0 for x in earlier(*inputs)]
+
+    monkeypatch.setattr(GraphRecord, "at", at)
+    assert ladder.triage(find(thing(tmp_path))).first is None
