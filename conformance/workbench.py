@@ -4,9 +4,12 @@ from __future__ import annotations
 
 import time
 from collections.abc import Collection
+from contextlib import nullcontext
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
+
+import torch
 
 from conformance import checks, oracle
 from conformance.backends.base import Backend, CannotRun, Case, Compiled
@@ -275,7 +278,9 @@ class Examination:
                 return
             if compiled.compiles() > before:
                 self._recompiled("the third call, like the first", compiled.compiles() - before)
-            if self._more_calls(compiled, first, second) or self._replays(compiled) or self._ways(compiled, ref):
+            if self._more_calls(compiled, first, second) or self._beside(compiled):
+                return
+            if self._replays(compiled) or self._ways(compiled, ref):
                 return
             self._sizes(compiled)
             seen.facts |= compiled.afterwards()
@@ -289,6 +294,18 @@ class Examination:
         if compiled.survives:
             self.found[Stage.RUNTIME].facts["overwritten"] += _overwritten(first, "first") + _overwritten(second, "second")
         return False
+
+    def _beside(self, compiled: Compiled) -> bool:
+        """Two calls, and only then the gradients of the first: what it saved for them must still be there."""
+        inputs = self.case.inputs(0)
+        if self.random or not compiled.survives or not any(isinstance(x, torch.Tensor) and x.requires_grad for x in inputs):
+            return False
+        eager = Beside(self.backend.eager(self.case, self.module), self.case.inputs(1))
+        ref = oracle.reference(self.module, inputs, random=True, calls=self.case.micrograph.steps, fn=eager)
+        found = oracle.compare(self.call(Beside(compiled, self.case.inputs(1)), 0), ref)
+        # Each call alone was right, so that no earlier form of the program is to blame.
+        self.found[Stage.RUNTIME].findings += [Finding(d.kind, LADDER, f"gradients after another call: {d}") for d in found[:3]]
+        return bool(found)
 
     def _replays(self, compiled: Compiled) -> bool:
         """Many more calls, each with values of its own, where what runs is a recording."""
@@ -368,6 +385,19 @@ class Examination:
         if program is not None and sizes:
             self.call(program, 0)  # a program that was made for the first sizes is what went wrong at these
         return program is not None and not oracle.compare(self.call(program, seed, **sizes), ref)
+
+
+class Beside:
+    """A call with another one right after it; the answer is the first one's."""
+
+    def __init__(self, fn: Any, others: tuple[Any, ...]) -> None:
+        self.fn, self.others = fn, others
+        self.around_backward = getattr(fn, "around_backward", nullcontext)
+
+    def __call__(self, *inputs: Any) -> Any:
+        result = self.fn(*inputs)
+        self.kept = self.fn(*self.others)
+        return result
 
 
 def _overwritten(outcome: oracle.Outcome, which: str) -> list[str]:

@@ -231,3 +231,23 @@ def wrong_from_the_fifth_call() -> Iterator[None]:
 
     with called(change):
         yield
+
+
+@fault("runtime", "wrong_result", "training.mlp training.layer_norm training.linear")
+def saved_for_backward_in_one_buffer() -> Iterator[None]:
+    """What a forward saves for its backward is overwritten by the next forward."""
+    kept: dict[int, list[Any]] = {}
+
+    def change(program: Any, call: Any, inputs: list[Any]) -> Any:
+        outputs = call(inputs)
+        if getattr(program, "fx_kwargs", {}).get("is_backward") or len(outputs) < 2:
+            return outputs
+        saved, given = kept.setdefault(id(program), list(outputs)), list(outputs)
+        for index, (old, new) in enumerate(zip(saved, outputs, strict=True)):
+            if index and isinstance(new, torch.Tensor) and old is not new and old.shape == new.shape:
+                old.data.copy_(new)
+                given[index] = old
+        return type(outputs)(given)
+
+    with called(change):
+        yield

@@ -106,3 +106,32 @@ def returns_the_first_answer(compiled: NullCompiled, inputs: tuple[Any, ...]) ->
 def wrong_on_the_third_call(compiled: NullCompiled, inputs: tuple[Any, ...]) -> Any:
     result = compiled.module(*inputs)
     return pytree.tree_map_only(torch.Tensor, lambda t: t + 1, result) if compiled.calls == 3 else result
+
+
+def wrong_from_the_fifth_call(compiled: NullCompiled, inputs: tuple[Any, ...]) -> Any:
+    result = compiled.module(*inputs)
+    return pytree.tree_map_only(torch.Tensor, lambda t: t + 1, result) if compiled.calls >= 5 else result
+
+
+def takes_turns_with_two_storages(compiled: NullCompiled, inputs: tuple[Any, ...]) -> Any:
+    """Every call overwrites the outputs of the last but one."""
+    flat, spec = pytree.tree_flatten(compiled.module(*inputs))
+    kept = compiled.memory.setdefault(f"outputs {compiled.calls % 2}", [t.clone() if isinstance(t, torch.Tensor) else t for t in flat])
+    for old, new in zip(kept, flat, strict=True):
+        if isinstance(old, torch.Tensor):
+            old.copy_(new)
+    return pytree.tree_unflatten(kept, spec)
+
+
+def saves_in_one_place(compiled: NullCompiled, inputs: tuple[Any, ...]) -> Any:
+    """The gradients of a call are right as long as no other call comes before them."""
+    mark = compiled.memory["mark"] = object()
+    flat, spec = pytree.tree_flatten(compiled.module(*inputs))
+
+    def later(gradient: torch.Tensor) -> torch.Tensor:
+        return gradient if compiled.memory["mark"] is mark else gradient * 2.0
+
+    for value in flat:
+        if isinstance(value, torch.Tensor) and value.requires_grad:
+            value.register_hook(later)
+    return pytree.tree_unflatten(flat, spec)

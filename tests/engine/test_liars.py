@@ -15,6 +15,9 @@ from liars import (
     loses_mutations,
     returns_stale_storage,
     returns_the_first_answer,
+    saves_in_one_place,
+    takes_turns_with_two_storages,
+    wrong_from_the_fifth_call,
     wrong_on_the_third_call,
 )
 
@@ -73,6 +76,9 @@ LIES: list[tuple[str, str, Lie, Kind]] = [
     ("wrong in one element", "pointwise.chain", changed(lambda t: t.index_fill(-1, torch.tensor([0]), 7.0)), Kind.WRONG_RESULT),
     ("NaN for a number", "pointwise.chain", changed(lambda t: t.index_fill(-1, torch.tensor([0]), float("nan"))), Kind.WRONG_RESULT),
     ("wrong on the third call", "pointwise.chain", wrong_on_the_third_call, Kind.WRONG_RESULT),
+    ("wrong from the fifth call on", "pointwise.chain", wrong_from_the_fifth_call, Kind.WRONG_RESULT),
+    ("two storages in turn", "pointwise.chain", takes_turns_with_two_storages, Kind.STALE_OUTPUT),
+    ("saves for one backward only", "training.linear", saves_in_one_place, Kind.WRONG_RESULT),
 ]
 
 
