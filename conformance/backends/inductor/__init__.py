@@ -362,10 +362,10 @@ class InductorCompiled(Compiled):
         module = case.module()
         ref = self._reference()
 
-        def call(**sizes: int) -> oracle.Outcome:
+        def call(inputs: tuple[Any, ...] | None = None) -> oracle.Outcome:
             fn = self.backend.program(case, module)
-            inputs = case.inputs(0, **sizes)
-            return oracle.run(lambda *x: fn(*self.backend.marked(case, x)), inputs, module, calls=steps)
+            given = oracle.clone_inputs(case.inputs(0) if inputs is None else inputs)
+            return oracle.run(lambda *x: fn(*self.backend.marked(case, x)), given, module, calls=steps)
 
         self.watch.rung = ""
         yield "again", lambda: caches.again(call, ref)
@@ -375,7 +375,16 @@ class InductorCompiled(Compiled):
         static = [d for d in case.micrograph.contract.capture.recompiles if d not in case.micrograph.contract.capture.dynamic]
         if static:
             size = guards.sizes_to_probe(case.micrograph.dims[static[0]])[0]
-            yield "changed_input", lambda: caches.misses(lambda: call(**{static[0]: size}), {})
+            yield "changed_input", lambda: caches.misses(lambda: call(case.inputs(0, **{static[0]: size})), {})
+        if self._snapshot["compiles"] == 1:
+            for what, inputs in self._other_kinds(module):
+                yield what, lambda inputs=inputs: caches.misses(lambda: call(inputs), {})  # type: ignore[misc]
+
+    def _other_kinds(self, module: Any) -> Iterator[tuple[str, tuple[Any, ...]]]:
+        """The same values in another dtype, and with other strides."""
+        for what, inputs, must in guards.changes(self.case, self.case.inputs(0)):
+            if must and oracle.run(module, oracle.clone_inputs(inputs), module).error is None:
+                yield "changed_strides" if "strides" in what else "changed_dtype", inputs
 
     def _altered(self, probe: Callable[[], Any]) -> Any:
         """The same program with another number in it."""
