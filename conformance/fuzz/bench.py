@@ -14,6 +14,7 @@ os.environ.setdefault("TORCHINDUCTOR_COMPILE_THREADS", "1")
 
 from conformance import backends
 from conformance.fuzz import programs
+from conformance.fuzz.commands import quiet
 from conformance.fuzz.example import generated
 from conformance.fuzz.known import Register
 from conformance.fuzz.runner import Rejected, Served, Tally, runner_for
@@ -40,6 +41,7 @@ class Recording(Served):
 
 def measure(names: tuple[str, ...] = MICROGRAPHS, examples: int = 200, naive: int = 4) -> dict[str, Any]:
     """`naive` examples of each micrograph are also compiled one by one, for their own sizes, as a plain loop would."""
+    quiet()
     backend, library = backends.get("inductor"), load()
     profile = replace(PROFILES["nightly"], examples=examples, static=0)
     fast, slow = Tally(), Tally()

@@ -30,6 +30,7 @@ from conformance.errors import UsageError, unknown
 @click.option("--database", metavar="FOLDER|URL", help="failing examples: a folder, or redis://HOST:PORT")
 @click.option("--graphs/--no-graphs", default=None, help="also fuzz generated graphs (default: when no -m is given)")
 @click.option("--guards/--no-guards", default=True, help="also play sequences of calls against the model of guards")
+@click.option("--seed", type=click.IntRange(min=0), default=0, metavar="N", help="begin with other draws and graphs than the first")
 @click.option("--patience", type=click.FloatRange(min=0, min_open=True), metavar="S", help="seconds until a call counts as hung")
 @click.option("--plugin", multiple=True, metavar="MODULE", help="load this module first, here and where findings are confirmed")
 @click.option("--json", "as_json", is_flag=True, help="print a summary as JSON at the end")
@@ -46,6 +47,7 @@ def fuzz(
     database: str | None,
     graphs: bool | None,
     guards: bool,
+    seed: int,
     patience: float | None,
     plugin: tuple[str, ...],
     as_json: bool,
@@ -79,7 +81,7 @@ def fuzz(
         if not chosen(library, [glob]):
             raise unknown("micrograph", glob, [*library, GRAPHS])
     names = chosen(library, named) if named or not globs else []
-    _quiet()
+    quiet()
     session = Session(
         found,
         where,
@@ -89,6 +91,7 @@ def fuzz(
         minutes or PROFILES[profile].minutes,
         graphs=(not globs or GRAPHS in globs) if graphs is None else graphs,
         guards=guards,
+        seed=seed,
         patience=patience or PATIENCE,
     )
     _watched(session)
@@ -135,7 +138,7 @@ def _complained(text: str) -> int:
     raise UsageError(text)
 
 
-def _quiet() -> None:
+def quiet() -> None:
     """Recompiles and odd values are what a fuzzer is for: compilers need not warn of them."""
     import logging
     import warnings
@@ -212,7 +215,8 @@ def _ended(session: Any, as_json: bool) -> int:
         console.print(f"known, met {times} times: {reason}", style="dim", highlight=False, soft_wrap=True)
     for problem in [*session.problems, *session.findings.problems]:
         console.print(problem, style="yellow", highlight=False, soft_wrap=True)
-    console.print(_line(session, f"{len(session.micrographs)} micrographs"), style="dim", highlight=False, soft_wrap=True)
+    about = f"seed {session.seed}, {len(session.micrographs)} micrographs"
+    console.print(_line(session, about), style="dim", highlight=False, soft_wrap=True)
     if as_json:
         click.echo(json.dumps(summary(session)))
     return 1 if session.new else 0

@@ -34,6 +34,7 @@ from conformance.trace import digest
 from conformance.verdict import Kind
 
 HUNG = (Kind.TIMEOUT.value, Kind.CRASH.value)  # what died may have been ended since it hung
+ROUNDS = 1000  # of one seed: the next seed begins with the next thousand
 GRAPHS = "generated"  # stands for a graph made up on the spot, among the names of micrographs
 
 
@@ -47,6 +48,7 @@ class Session:
     minutes: float
     graphs: bool = True
     guards: bool = True
+    seed: int = 0
     patience: float = PATIENCE  # seconds for one call
     tally: Tally = field(default_factory=Tally)
     findings: Findings = field(default_factory=Findings)
@@ -143,7 +145,7 @@ class Session:
                             break
                         if name in self.begun:
                             continue
-                        self.rounds[name] = self.rounds.get(name, -1) + 1
+                        self.rounds[name] = self.rounds.get(name, ROUNDS * self.seed - 1) + 1
                         self.begun += [name] if name != GRAPHS else []
                         self._remember()
                         self._round(name, self.rounds[name])
@@ -156,7 +158,7 @@ class Session:
 
     def _next(self) -> list[str]:
         """Those first that have had the fewest rounds, of all families in turn; a generated graph after each."""
-        names = sorted(self.micrographs, key=lambda name: (self.rounds.get(name, -1), digest(name)))
+        names = sorted(self.micrographs, key=lambda name: (self.rounds.get(name, -1), digest(f"{name}{self.seed or ''}")))
         return ([x for name in names for x in (name, GRAPHS)] or [GRAPHS]) if self.graphs else names
 
     def _round(self, name: str, number: int) -> None:

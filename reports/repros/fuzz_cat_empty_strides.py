@@ -1,7 +1,7 @@
 """torch.cat of an empty tensor and a transposed one: eager's result is contiguous, the compiled one keeps the transposed strides.
 
-Inductor drops the empty part and returns a copy of the other in that one's own layout. Found by shape fuzzing on torch 2.15.0 (`edge.zero_size` with a transposed input). Needs torch alone; exits 1 while the
-defect is there.
+Inductor drops the empty part and returns a copy of the other in that one's own layout. Found by shape fuzzing on torch 2.15.0
+(`edge.zero_size` with a transposed input). Needs torch alone; exits 1 while the defect is there.
 """
 
 import sys
