@@ -161,11 +161,17 @@ CONDITIONS: dict[int, tuple[Condition, ...]] = {
 }
 
 
+def cudnn_version() -> tuple[int, ...]:
+    """The cuDNN that torch was built for: which one lies on this machine says nothing of the described one."""
+    built = getattr(getattr(torch._C, "_cudnn", None), "getCompileVersion", lambda: (0,))
+    return tuple(built())
+
+
 def preference(device: Device) -> list[int]:
     """torch's order: cuDNN first on Hopper and datacenter Blackwell, if the installed cuDNN is new enough."""
     order = [int(backend) for backend in torch._C._get_sdp_priority_order() if int(backend) in CONDITIONS]
     untouched = order.index(CUDNN) > order.index(MATH)
-    recent = (torch.backends.cudnn.version() or 0) > 91500
+    recent = cudnn_version() > (9, 15, 0)
     if untouched and recent and device.major in (9, 10) and device.minor in (0, 3):
         return [CUDNN, *(backend for backend in order if backend != CUDNN)]
     return order

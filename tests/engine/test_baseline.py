@@ -39,10 +39,23 @@ def test_what_did_not_move_is_quiet(tmp_path: Path) -> None:
     assert moved(tmp_path, "fusion/inductor/cpu/norm.rmsnorm", {"kernels": 1, "other": 3}, {"kernels": 1, "other": 4}) == []
 
 
-@pytest.mark.parametrize("key, value", [("machine", "aarch64"), ("cpu", "AVX512"), ("threads", 8), ("gpu", "H200")])
+@pytest.mark.parametrize("key, value", [("machine", "aarch64"), ("cpu", "AVX512")])
 def test_another_machine_may_fuse_otherwise_but_captures_alike(tmp_path: Path, key: str, value: Any) -> None:
     assert moved(tmp_path, "fusion/inductor/cpu/norm.rmsnorm", {"kernels": 1}, {"kernels": 2}, **{key: value}) == []
     assert moved(tmp_path, "capture/inductor/cpu/norm.rmsnorm", {"graphs": 1}, {"graphs": 2}, **{key: value}) == ["graphs moved: 1 → 2"]
+
+
+def test_what_a_gpu_or_threads_have_to_do_with_it(tmp_path: Path) -> None:
+    then, now = {"kernels": 1}, {"kernels": 2}
+    assert moved(tmp_path, "fusion/inductor/cpu/norm.rmsnorm", then, now, gpu="H200", threads=8) == ["kernels moved: 1 → 2"]
+    assert moved(tmp_path, "fusion/inductor/sm_90/norm.rmsnorm", then, now, gpu="H200", machine="aarch64") == ["kernels moved: 1 → 2"]
+    assert moved(tmp_path, "fusion/inductor/cuda/norm.rmsnorm", then, now, gpu="H200") == []
+
+
+def test_another_python_guards_otherwise(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(platform, "python_version", lambda: "3.99.0")
+    assert moved(tmp_path, "capture/inductor/cpu/norm.rmsnorm", {"graphs": 1}, {"graphs": 2}) == []
+    assert moved(tmp_path, "decomposition/inductor/cpu/norm.rmsnorm", {"ops": {"a": 1}}, {"ops": {"a": 2}}) == ["ops moved: a 1 → 2"]
 
 
 def test_another_version_is_no_baseline(tmp_path: Path) -> None:

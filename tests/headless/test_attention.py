@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 import torch
 
-from conformance.headless.attention import CUDNN, EFFICIENT, FLASH, MATH, STAND_INS, Call, choice
+from conformance.headless.attention import CUDNN, EFFICIENT, FLASH, MATH, STAND_INS, Call, choice, cudnn_version
 from conformance.target import DEVICES
 
 HALF, BF16, F32 = torch.float16, torch.bfloat16, torch.float32
@@ -39,7 +39,7 @@ def call(target: str, dtype: torch.dtype, d: int = 64, mask: bool = False, causa
     ],
 )
 def test_choice(case: Call, expected: int) -> None:
-    if expected == CUDNN and (torch.backends.cudnn.version() or 0) <= 91500:
+    if expected == CUDNN and cudnn_version() <= (9, 15, 0):
         pytest.skip("torch prefers cuDNN from 9.15.1 on")
     assert choice(case) == expected
 
