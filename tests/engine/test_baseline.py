@@ -50,6 +50,7 @@ def test_what_a_gpu_or_threads_have_to_do_with_it(tmp_path: Path) -> None:
     assert moved(tmp_path, "fusion/inductor/cpu/norm.rmsnorm", then, now, gpu="H200", threads=8) == ["kernels moved: 1 → 2"]
     assert moved(tmp_path, "fusion/inductor/sm_90/norm.rmsnorm", then, now, gpu="H200", machine="aarch64") == ["kernels moved: 1 → 2"]
     assert moved(tmp_path, "fusion/inductor/cuda/norm.rmsnorm", then, now, gpu="H200") == []
+    assert moved(tmp_path, "capture/inductor/cuda/norm.rmsnorm", {"graphs": 1}, {"graphs": 2}, gpu="H200") == []
 
 
 def test_another_python_guards_otherwise(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
