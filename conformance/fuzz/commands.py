@@ -116,7 +116,7 @@ def written_out(context: click.Context) -> list[str]:
 def supervised(words: list[str], most: int = 20) -> int:
     """The session in a process of its own: where it dies, or hangs so that only its end helps, another goes on."""
     from conformance.fuzz.home import home
-    from conformance.fuzz.watchdog import SUPERVISED
+    from conformance.fuzz.watchdog import LOST, SUPERVISED
 
     env = {**os.environ, SUPERVISED: os.urandom(8).hex()}
     for _ in range(most):
@@ -129,7 +129,7 @@ def supervised(words: list[str], most: int = 20) -> int:
                 continue
         if not any(home().glob(f"*-{child.pid}.current")):
             return code if code >= 0 else _complained(f"the session's process died with signal {-code} before its first example")
-        how = f"with signal {-code}" if code < 0 else "without an end to its example"
+        how = f"with signal {-code}" if code < 0 else "since it lost its GPU" if code == LOST else "without an end to its example"
         Console(stderr=True).print(f"the session's process ended {how}; another goes on", style="yellow", highlight=False)
     return _complained(f"the session's process died {most} times")
 

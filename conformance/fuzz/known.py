@@ -6,6 +6,7 @@
     detail = "unsupported input data type"       # found in what was said (a regular expression); absent: anything
     graph = "inputs:.*\\bint16"                   # found in the description of graph and call, see `described`; absent: any
     when = "torch_tensorrt>=2.11,<2.15"          # as in expectations
+    avoid = true                                 # it costs the process (a GPU's context, say): do not run what `graph` describes
     repro = "reports/repros/….py"                # or: url = "https://github.com/…"
     why = "an int16 input is refused"
 
@@ -37,7 +38,7 @@ from conformance.target import Target
 from conformance.verdict import Kind
 
 HOME = environment.ROOT / "fixtures" / "known"
-KEYS = {"backend", "kind", "detail", "graph", "when", "repro", "url", "why"}
+KEYS = {"backend", "kind", "detail", "graph", "when", "avoid", "repro", "url", "why"}
 
 
 @dataclass(frozen=True)
@@ -49,6 +50,7 @@ class Known:
     when: str
     link: str
     why: str
+    avoid: bool = False
 
     def explains(self, difference: Difference, text: str) -> bool:
         said = re.search(self.detail, str(difference), re.S) and re.search(self.graph, text, re.S)
@@ -69,7 +71,7 @@ def load(folder: Path = HOME) -> list[Known]:
     return found
 
 
-def _entry(data: dict[str, str], source: str) -> Known:
+def _entry(data: dict[str, Any], source: str) -> Known:
     for key in data:
         if key not in KEYS:
             raise unknown(f"key in {source}", key, KEYS)
@@ -84,7 +86,8 @@ def _entry(data: dict[str, str], source: str) -> Known:
             re.compile(data.get(key, ""))
         except re.error as error:
             raise UsageError(f"{source}: {key} is no regular expression: {error}") from None
-    return Known(data["backend"], data["kind"], data.get("detail", ""), data.get("graph", ""), data.get("when", ""), link, data["why"])
+    detail, graph, when = (data.get(key, "") for key in ("detail", "graph", "when"))
+    return Known(data["backend"], data["kind"], detail, graph, when, link, data["why"], bool(data.get("avoid")))
 
 
 @dataclass
@@ -112,6 +115,16 @@ class Register:
             return False
         self.met.update({str(reason) for reason in reasons})
         return True
+
+    def avoids(self, micrograph: type[Micrograph], source: str, call: Call) -> bool:
+        """Is this what costs the process?"""
+        entries = [entry for entry in self.entries if entry.avoid]
+        text = f"{described(micrograph, source, call)}\ntarget: {self.target}" if entries else ""
+        for entry in entries:
+            if re.search(entry.graph, text, re.S):
+                self.met[f"not run: {entry}"] += 1
+                return True
+        return False
 
     def _reason(self, micrograph: type[Micrograph], text: str, difference: Difference) -> str:
         for entry in self.entries:

@@ -23,7 +23,7 @@ from conformance.fuzz.known import Register
 from conformance.fuzz.strategies import Form, example_of, ops, trigger
 from conformance.micrograph import Micrograph
 from conformance.stage import STAGES, Stage
-from conformance.target import Target
+from conformance.target import CPU, Target
 from conformance.trace import digest
 from conformance.verdict import Kind
 
@@ -65,8 +65,33 @@ class Runner:
     def example(self, form: Form, call: Call) -> Example:
         return example_of(self.micrograph, replace(form, dynamic=False), call, (), self.source)
 
+    def asked(self, call: Call) -> None:
+        """On a GPU an index out of range costs the context, and with it the process: what eager takes is asked of the CPU first."""
+        if self.target.name != "cuda" or self.micrograph.needs:
+            return
+        case = Case(Example("", (call,), mutates=()).as_micrograph(self.micrograph), CPU)
+        try:
+            module, inputs = case.module(), call.inputs(self.micrograph)
+        except UsageError as error:
+            raise Rejected(str(error)) from None
+        with torch.compiler.set_stance("force_eager"):
+            outcome = oracle.run(module, inputs, module, calls=self.micrograph.steps)
+        if outcome.error is not None:
+            raise Rejected(f"{type(outcome.error).__name__}: {outcome.error}")
+
+    def lost(self) -> bool:
+        """Is the GPU's context gone? Then nothing that this process says is worth anything."""
+        if self.target.name != "cuda":
+            return False
+        try:
+            torch.cuda.synchronize()
+        except Exception:
+            return True
+        return False
+
     def run(self, form: Form, call: Call) -> list[oracle.Difference]:
         """Where the backend differs from eager; empty when it is right."""
+        self.asked(call)
         case = Case(self.example(form, call).as_micrograph(self.micrograph), self.target)
         module = case.module()
         ref = reference(module, case.inputs(), case, self.backend.eager(case, module))
@@ -87,18 +112,27 @@ class Runner:
         except UsageError:
             raise
         except Exception as error:
-            return [crash(error)]
+            return self._crashed(error)
         try:
             return self._judge(compiled, case, ref)
+        except Rejected:
+            raise
         except Exception as error:
-            return [crash(error)]
+            return self._crashed(error)
         finally:
             compiled.close()
 
+    def _crashed(self, error: Exception) -> list[oracle.Difference]:
+        if declined(error):
+            raise Rejected(f"{type(error).__name__}: {error}")
+        return [crash(error)]
+
     def _judge(self, compiled: Any, case: Case, ref: oracle.Reference) -> list[oracle.Difference]:
         outcome = oracle.run(compiled, case.inputs(), compiled.module, calls=case.micrograph.steps)
-        if isinstance(outcome.error, CannotRun):
+        if cannot_run(outcome.error):
             return self._earlier(compiled, case, ref)
+        if declined(outcome.error):
+            raise Rejected(f"{type(outcome.error).__name__}: {outcome.error}")
         return judged(outcome, ref, case.inputs(), eager=self._again(case), ops=self.ops)
 
     def _again(self, case: Case) -> Callable[[tuple[Any, ...]], oracle.Outcome]:
@@ -119,7 +153,7 @@ class Runner:
                 return [oracle.Difference(f.kind, stage.value, f.detail) for f in seen.findings]
             program = compiled.at(stage)
             outcome = oracle.run(program, case.inputs(), compiled.module, calls=case.micrograph.steps) if program else None
-            if outcome is None or isinstance(outcome.error, CannotRun):
+            if outcome is None or cannot_run(outcome.error):
                 continue
             if found := judged(outcome, ref, case.inputs(), False, self._again(case), self.ops):
                 return found
@@ -134,8 +168,8 @@ class Runner:
         return ()
 
     def avoids(self, form: Form, call: Call) -> bool:
-        """Is it known, before anything is run, that this call will be refused?"""
-        return False
+        """Is it known, before anything is run, that this call will be refused, or end the process?"""
+        return self.register is not None and self.register.avoids(self.micrograph, self.source, call)
 
     def forget(self) -> None:
         """What was interrupted half-way is in no known state: begin anew."""
@@ -192,9 +226,10 @@ class Served(Runner):
         return tuple(dim for dim in self.micrograph.dims if dim not in self._markable())
 
     def avoids(self, form: Form, call: Call) -> bool:
-        return form.dynamic and bool(self.fixed[form] & {*call.dims.values()})
+        return (form.dynamic and bool(self.fixed[form] & {*call.dims.values()})) or super().avoids(form, call)
 
     def _found(self, form: Form, call: Call) -> list[oracle.Difference]:
+        self.asked(call)
         if not form.dynamic:  # compiled for these very sizes
             entry = self._static(form, call)
             ref = reference(entry.reference, self.inputs(call), entry.case)
@@ -253,6 +288,7 @@ class Served(Runner):
             raise Rejected("the graph must know the size of a dim that is unbacked")
         entry = Entry(self, first, self._markable(), form.unbacked)
         try:
+            self.asked(first)
             self.call(entry, first, reference(entry.reference, self.inputs(first), entry.case))
         except Rejected:
             entry.history.clear()  # eager does not take it at these sizes: the next call compiles
@@ -345,6 +381,16 @@ def refused(error: BaseException | None, unbacked: bool = False) -> bool:
         return False
     must_look = ("data-dependent", "Runtime assertion failed", "PendingUnbackedSymbol", "unbacked")
     return "ConstraintViolation" in type(error).__name__ or (unbacked and any(word in f"{type(error)} {error}" for word in must_look))
+
+
+def cannot_run(error: BaseException | None) -> bool:
+    """Not here, or not by an interpreter: numpy refuses numbers that the machine wraps around (`~x` of uint8 is `x ^ -1`)."""
+    return isinstance(error, CannotRun) or (isinstance(error, OverflowError) and "out of bounds for" in str(error))
+
+
+def declined(error: BaseException | None) -> bool:
+    """An adapter's own word that the backend is not made for this (no gradients, say), or that torch.export is not."""
+    return type(error).__module__.startswith("conformance.backends.")
 
 
 def crash(error: BaseException) -> oracle.Difference:

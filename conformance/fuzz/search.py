@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import time
 from collections import Counter
 from collections.abc import Callable, Collection, Iterator
@@ -18,7 +19,7 @@ from conformance.fuzz.example import Call, Example
 from conformance.fuzz.finding import key_of
 from conformance.fuzz.runner import Rejected, Runner, Served
 from conformance.fuzz.strategies import SIZES, Form, calls, example_of, fixed_sizes, pool, trigger
-from conformance.fuzz.watchdog import Hung, limited
+from conformance.fuzz.watchdog import LOST, SUPERVISED, Hung, limited
 from conformance.oracle import Difference
 from conformance.verdict import Kind
 
@@ -153,6 +154,9 @@ def check(runner: Runner, form: Form, call: Call, known: Collection[str], journa
     except Rejected:
         runner.tally.rejected += 1
         reject()
+    finally:
+        if os.environ.get(SUPERVISED) and runner.lost():
+            os._exit(LOST)  # what was being run is written down: another process goes on, and looks at it
     if differences and runner.known(call, differences):
         return
     if differences and differences[0].kind is Kind.TIMEOUT:

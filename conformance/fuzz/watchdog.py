@@ -15,6 +15,9 @@ GRACE = 15.0  # how much later the process itself is ended
 SUPERVISED = "CONFORMANCE_FUZZ_SESSION"  # set where another process goes on after this one
 
 
+LOST = 75  # the exit code of a session's process that lost its GPU
+
+
 class Hung(BaseException):
     """No end within the time given. Not an Exception: what is being watched must not catch it and go on."""
 
