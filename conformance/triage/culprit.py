@@ -184,9 +184,10 @@ class _Against(TorchDispatchMode):
 
     def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
         kwargs = kwargs or {}
-        decomposition = self.table.get(func)
-        if decomposition is not None and func not in self.wrong and not func._schema.is_mutable:
-            self._compare(func, decomposition, args, kwargs)
+        pure = _functional(func)
+        decomposition = self.table.get(pure)
+        if decomposition is not None and pure not in self.wrong:
+            self._compare(pure, decomposition, args, kwargs)
         return func(*args, **kwargs)
 
     def _compare(self, func: Any, decomposition: Any, args: Any, kwargs: Any) -> None:
@@ -212,6 +213,15 @@ class _Against(TorchDispatchMode):
                 for difference in oracle.value_differences("", g.detach(), w.detach()):
                     self.wrong[func] = difference.detail
                     return
+
+
+def _functional(op: Any) -> Any:
+    """What functionalization makes of an op that writes: `lerp_` is decomposed as `lerp`. None where there is no such op."""
+    if not op._schema.is_mutable:
+        return op
+    packet = getattr(torch.ops.aten, op._schema.name.removeprefix("aten::").rstrip("_"), None)
+    found = getattr(packet, op._overloadname, None)
+    return None if found is None or found._schema.is_mutable else found
 
 
 def wrong_decompositions(module: Any, inputs: tuple[Any, ...], table: dict[Any, Any]) -> Culprit | None:
