@@ -35,7 +35,7 @@ def judged(
         if not (found := oracle.compare(outcome, ref, strides=strides)):
             return []
     terms, scattered = _terms(inputs), scatters(ops)
-    if ref.exact is not None and all(_by_order(*three, terms, scattered) for three in _together(outcome, ref.eager, ref.exact)):
+    if ref.exact is not None and all(_by_order(g, w, e, terms, scattered) for g, w, e in _together(outcome, ref.eager, ref.exact)):
         return []
     if eager is None:
         return found

@@ -214,7 +214,7 @@ def pool(micrograph: type[Micrograph], count: int, number: int) -> list[Form]:
 def calls(draw: st.DrawFn, micrograph: type[Micrograph], form: Form, fixed: tuple[Mapping[str, int], ...] = ()) -> Call:
     """Sizes and values that a program compiled for this form must serve. `fixed`: the choices for dims that a graph cannot have
     symbolic, where each costs a compile."""
-    allowed = sizes_for(micrograph, tuple(d for d, s in form.strata if s == 2))
+    allowed = sizes_for(micrograph, tuple(d for d, s in form.strata if s == 2))  # type: ignore[arg-type]
     sizes = st.one_of(st.sampled_from(allowed), st.integers(2, min(40, allowed[-1])))
     any_size = st.one_of(sizes, st.sampled_from((1, 0)))
     given_sizes = draw(st.sampled_from(fixed), label="sizes of fixed dims") if fixed else {}
@@ -242,7 +242,7 @@ def fixed_sizes(micrograph: type[Micrograph], dims: tuple[str, ...], count: int,
     if not dims:
         return ()
     first = trigger(micrograph, plain(micrograph)).dims
-    allowed = sizes_for(micrograph, tuple(micrograph.dims))
+    allowed = sizes_for(micrograph, tuple(micrograph.dims))  # type: ignore[arg-type]
     others = [{d: allowed[(count * number + step + 5 * place) % len(allowed)] for place, d in enumerate(dims)} for step in range(count - 1)]
     return ({d: max(first[d], 2) for d in dims}, *others)
 

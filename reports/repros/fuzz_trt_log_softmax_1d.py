@@ -1,4 +1,4 @@
-"""Torch-TensorRT cannot compile log_softmax of a float16 tensor with one dim: "Could not get tensor shape".
+"""Torch-TensorRT cannot compile log_softmax of a tensor with one dim: "Could not get tensor shape".
 
 Found by shape fuzzing for sm_90 (Torch-TensorRT 2.14.0 with TensorRT-RTX; a generated graph, shrunk to one line). Needs no GPU: it fails
 while the network is defined. Exits 1 while the defect is there.

@@ -14,6 +14,7 @@ import torch
 from conformance import backends
 from conformance.backends.base import Backend, Case, Compiled
 from conformance.backends.inductor import InductorBackend
+from conformance.fuzz.runner import Runner
 from conformance.stage import Stage
 from conformance.target import Target
 from conformance.trace import Observation
@@ -106,6 +107,18 @@ def _hang_deaf(fn: Fn) -> Fn:
     return call
 
 
+def _lost_gpu(fn: Fn) -> Fn:
+    """As an illegal address does: this call fails, and all that the process asks of its GPU from now on."""
+
+    def call(*inputs: Any) -> Any:
+        if inputs[0].shape[-1] % 2:
+            Runner.lost = lambda self: True  # type: ignore[method-assign]
+            raise RuntimeError("CUDA error: misaligned address")
+        return fn(*inputs)
+
+    return call
+
+
 FAULTS: dict[str, Callable[[Fn], Fn]] = {
     "none": lambda fn: fn,
     "odd sizes": _when(lambda x, *rest: x.shape[-1] % 2 == 1),
@@ -122,6 +135,7 @@ FAULTS: dict[str, Callable[[Fn], Fn]] = {
     "segfault": _segfault,
     "hang": _hang,
     "deaf hang": _hang_deaf,
+    "lost gpu": _lost_gpu,
 }
 
 

@@ -343,5 +343,5 @@ def test_in_inductor_an_odd_size(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_every_fault_has_a_test() -> None:
-    here = {"none", "odd sizes", "stride 0", "size 1", "third call", "aliased", "segfault", "hang", "deaf hang"}
+    here = {"none", "odd sizes", "stride 0", "size 1", "third call", "aliased", "segfault", "hang", "deaf hang", "lost gpu"}
     assert {*FAULTS} == here | {"tail", "size 0", "permuted", "offset", "half", "expanded beside written"}

@@ -90,6 +90,16 @@ def test_a_process_that_died_is_a_finding_of_the_next_session(kept: Path, monkey
     assert "signal 11" in found[0].detail
 
 
+def test_a_process_that_lost_its_gpu_ends_and_another_goes_on(kept: Path) -> None:
+    options = "-b lying -m pointwise.chain --plugin tests.fuzz.lying --no-guards --profile ci --json"
+    env = {**os.environ, "LYING_FAULT": "lost gpu", "CONFORMANCE_HOME": str(kept)}
+    ended = subprocess.run(
+        [sys.executable, "-m", "conformance.cli", "fuzz", *options.split()], env=env, capture_output=True, text=True, timeout=300
+    )
+    assert "lost its GPU; another goes on" in ended.stderr and ended.returncode == 1, ended.stderr
+    assert json.loads(ended.stdout)["findings"] == 1 and "misaligned address" in ended.stderr
+
+
 def test_a_hang_is_cut_off_and_the_run_goes_on(kept: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("CONFORMANCE_PLUGINS", "tests.fuzz.lying")
     monkeypatch.setenv("LYING_FAULT", "hang")
