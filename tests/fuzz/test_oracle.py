@@ -7,8 +7,9 @@ import torch
 from torch import nn
 
 from conformance import oracle
+from conformance.backends.base import CannotRun
 from conformance.fuzz.judge import judged
-from conformance.fuzz.runner import overlaps
+from conformance.fuzz.runner import cannot_run, declined, overlaps
 
 
 def differences(got: list[float], want: list[float], exact: list[float], dtype: torch.dtype = torch.float32) -> list[oracle.Difference]:
@@ -158,3 +159,24 @@ def test_what_is_added_in_memory_is_rounded_each_time() -> None:
     ref, ops = oracle.reference(Scattered(), (x, at)), ("aten.scatter_add",)
     assert not judged(oracle.run(one_by_one, (x, at)), ref, (x, at), ops=ops)
     assert judged(oracle.run(lambda *y: one_by_one(*y) * 1.05, (x, at)), ref, (x, at), ops=ops)
+
+
+def test_eager_that_contradicts_itself_is_no_reference() -> None:
+    class Same(nn.Module):
+        def forward(self, x: torch.Tensor) -> torch.Tensor:
+            return x + 0.0
+
+    x, module = (torch.ones(4),), Same()
+    ref = oracle.reference(module, x)
+    garbage = iter(range(1, 9))
+    wrong = oracle.run(lambda y: y + 5.0, x)
+    assert judged(wrong, ref, x, eager=lambda inputs: oracle.run(module, inputs, module))
+    assert not judged(wrong, ref, x, eager=lambda inputs: oracle.run(lambda y: y + float(next(garbage)), inputs, module))
+
+
+def test_what_is_not_the_compilers_word() -> None:
+    from conformance.backends.autodeploy.capture import Unsupported
+
+    assert declined(Unsupported("no gradients")) and not declined(RuntimeError("no")) and not declined(None)
+    assert cannot_run(OverflowError("Python integer -1 out of bounds for uint8")) and cannot_run(CannotRun("no GPU"))
+    assert not cannot_run(OverflowError("int too big to convert")) and not cannot_run(None)
