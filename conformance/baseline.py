@@ -32,7 +32,7 @@ FACTS: dict[Stage, dict[str, Kind]] = {
     Stage.CACHE: {"first": Kind.CACHE_MISS, "again": Kind.CACHE_MISS, "fresh_process": Kind.CACHE_MISS},
 }
 # Decided before the machine matters. Records say how far that goes: Inductor's on the CPU, of aarch64 and x86_64 and of two
-# versions, show the same facts in 435 cells of these stages each; Torch-TensorRT's for `sm_90` in all seven stages.
+# versions, show the same facts in 435 cells of these stages each; Inductor's and Torch-TensorRT's for `sm_90` in all seven.
 PORTABLE = {Stage.CAPTURE, Stage.DECOMPOSITION, Stage.POSTGRAD}
 
 
