@@ -1,6 +1,7 @@
 """Torch-TensorRT: cumulative_trapezoid of int32 gives other numbers than eager.
 
-Found by shape fuzzing on an H200 (Torch-TensorRT of the torch 2.14.1 stack; a generated graph, shrunk to one line, wrong in a fresh process as well). Needs a GPU. Exits 1
+Found by shape fuzzing on an H200 (Torch-TensorRT of the torch 2.14.1 stack; a generated graph, shrunk to one line,
+wrong in a fresh process as well). Needs a GPU. Exits 1
 while the defect is there.
 """
 

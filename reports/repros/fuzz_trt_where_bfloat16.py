@@ -1,6 +1,7 @@
 """Torch-TensorRT 2.11: torch.where of bfloat16 comes back as int32.
 
-Found by shape fuzzing on an H200 (Torch-TensorRT 2.11.0; a generated graph, shrunk to one line, wrong in a fresh process as well). Needs a GPU. Exits 1
+Found by shape fuzzing on an H200 (Torch-TensorRT 2.11.0; a generated graph, shrunk to one line,
+wrong in a fresh process as well). Needs a GPU. Exits 1
 while the defect is there.
 """
 
