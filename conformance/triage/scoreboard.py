@@ -95,7 +95,8 @@ def detections(score: Score) -> str:
     rows += ["", *(f"- false alarm: {alarm}" for alarm in score.alarms), *([""] if score.alarms else [])]
     rows += ["| fault | what the compiler does wrong | compiler | seeded in | found in | kind | by | s |"]
     rows += ["| --- | --- | --- | --- | --- | --- | --- | --- |"]
-    rows += [_row(caught, score.faults[caught.fault]) for caught in score.asked]
+    order = list(score.faults)  # workers answer in any order
+    rows += [_row(caught, score.faults[caught.fault]) for caught in sorted(score.asked, key=lambda c: order.index(c.fault))]
     return "\n".join(rows)
 
 
@@ -152,7 +153,8 @@ class Naming:
 
     def markdown(self) -> str:
         rows = [self.line(), "", "| fault | seeded in | found in | culprit | nodes | s |", "| --- | --- | --- | --- | --- | --- |"]
-        for caught in self.asked:
+        order = list(self.faults)
+        for caught in sorted(self.asked, key=lambda c: order.index(c.fault)):
             fault = self.faults[caught.fault]
             stage = caught.stage if caught.right_stage(fault) else f"{caught.stage or 'not found'} ✗"
             culprit = f"`{caught.culprit[:90]}`" + ("" if caught.right_culprit(fault) else " ✗")
