@@ -119,7 +119,8 @@ def _root(node: fx.Node) -> fx.Node:
 
 
 def without_metadata(gm: fx.GraphModule | None) -> list[str]:
-    """Nodes that compute something, but do not say of what shape and dtype."""
+    """Nodes that compute something, but do not say of what shape and dtype. A write that nobody reads computes nothing: those
+    which torch.export puts at the end of a graph say nothing."""
     if gm is None:
         return []
     return [
@@ -129,4 +130,5 @@ def without_metadata(gm: fx.GraphModule | None) -> list[str]:
         and isinstance(node.target, torch._ops.OpOverload)
         and node.target._schema.returns
         and "val" not in node.meta
+        and (node.users or not node.target._schema.is_mutable)
     ]
