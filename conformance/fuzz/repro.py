@@ -1,4 +1,4 @@
-"""A script that needs torch and nothing else, and ends with 1 for as long as the defect is there."""
+"""A script that needs the compiler and nothing else, and ends with 1 for as long as the defect is there."""
 
 from __future__ import annotations
 
@@ -30,6 +30,7 @@ def write_repro(finding: Finding, folder: Path | None = None) -> Path:
 def script(finding: Finding) -> str:
     example = finding.example
     base = example.base()
+    device = "cpu" if finding.target == "cpu" or finding.backend == "autodeploy" else "cuda"
     versions = ", ".join(f"{name} {version}" for name, version in finding.versions.items() if name in ("torch", "python", "machine"))
     return TEMPLATE.format(
         title=f"{finding.stage}/{finding.backend}/{finding.target}: {finding.kind}: {finding.detail}".replace('"""', "'''"),
@@ -38,23 +39,50 @@ def script(finding: Finding) -> str:
         name=base.__name__,
         dtype=f".to(torch.{example.calls[0].dtype})" if example.calls[0].dtype else "",
         train=any(isinstance(spec, Tensor) and spec.grad for spec in base.inputs),
-        calls="\n".join(_call(example, base, call) for call in example.calls),
+        calls="\n".join(_call(example, base, call, device) for call in example.calls),
         steps=base.steps,
+        needs=NEEDS.get(finding.backend, ""),
+        device=repr(device),
+        front_door=FRONT_DOORS.get(finding.backend, FRONT_DOORS[""]).format(mode=MODES.get(finding.backend, "")),
+        note=NOTES.get(finding.backend, f"Found for {finding.target} without a GPU; this needs one.\n" if "sm_" in finding.target else ""),
     )
 
+
+MODES = {"inductor_cudagraphs": ', mode="reduce-overhead"', "inductor_max_autotune": ', mode="max-autotune"'}
+NEEDS = {"torch_tensorrt": "import torch_tensorrt\n"}
+NOTES = {
+    "autodeploy": "AutoDeploy's transforms run only inside its own pipeline: this holds torch.export, where they begin, against eager.\n"
+    "`conformance triage` of the pinned example writes a script for the transform itself.\n"
+}
+FRONT_DOORS = {
+    "": """
+def front_door(module, inputs):
+    return torch.compile(module{mode})
+""",
+    "torch_tensorrt": """
+def front_door(module, inputs):
+    program = torch.export.export(module.eval(), inputs)
+    return torch_tensorrt.dynamo.compile(program, inputs=list(inputs), min_block_size=1, disable_tf32=True)
+""",
+    "autodeploy": """
+def front_door(module, inputs):
+    return torch.export.export(module.eval(), inputs).module()
+""",
+}
 
 TEMPLATE = '''"""{title}
 
 Found by shape fuzzing with {versions}.
-"""
+{note}"""
 
 import sys
 
 import torch
-from torch import nn  # noqa: F401
+{needs}from torch import nn  # noqa: F401
 from torch.nn import functional as F  # noqa: F401
 
 {module}
+{front_door}
 
 def calls():
     """The inputs of one call after the other, on one compiled module."""
@@ -69,18 +97,22 @@ def tensors(value):
     return [t for v in value for t in tensors(v)] if isinstance(value, (list, tuple)) else []
 
 
-torch.manual_seed(0)
-eager = {name}(){dtype}.train({train})
-torch.manual_seed(0)
-compiled = torch.compile({name}(){dtype}.train({train}))
+def module():
+    torch.manual_seed(0)
+    return {name}(){dtype}.train({train}).to({device})
+
+
+eager, compiled = module(), None
 wrong = False
 for number, (given, same) in enumerate(zip(calls(), calls()), 1):
     results = []
-    for fn, inputs in ((eager, given), (compiled, same)):
+    for which, inputs in (("eager", given), ("compiled", same)):
         torch.manual_seed(1)
         try:
+            if which == "compiled" and compiled is None:
+                compiled = front_door(module(), inputs)
             for _ in range({steps}):
-                out = fn(*inputs)
+                out = eager(*inputs) if which == "eager" else compiled(*inputs)
             results.append((tensors(out), [x.detach().clone() for x in inputs if isinstance(x, torch.Tensor)]))
         except Exception as error:
             results.append(f"{{type(error).__name__}}: {{str(error)[:500]}}")
@@ -95,8 +127,9 @@ sys.exit(wrong)
 '''
 
 
-def _call(example: Example, base: type[Micrograph], call: Call) -> str:
+def _call(example: Example, base: type[Micrograph], call: Call, device: str) -> str:
     """Storage by storage, so that sharing stays."""
+    moved = "" if device == "cpu" else f".to({device!r})"
     lines, names, storages = [], [], {}
     for index, (spec, value) in enumerate(zip(base.inputs, call.inputs(base), strict=True)):
         if not isinstance(value, torch.Tensor):
@@ -109,7 +142,7 @@ def _call(example: Example, base: type[Micrograph], call: Call) -> str:
         address = value.untyped_storage().data_ptr() or -1 - index
         if address not in storages:
             storages[address] = f"s{index}"
-            lines.append(f"    s{index} = {_storage(value)}")
+            lines.append(f"    s{index} = {_storage(value)}{moved}")
         place = f"{tuple(value.shape)}, {value.stride()}, {value.storage_offset()}"
         lines.append(f"    x{index} = torch.as_strided({storages[address]}, {place})")
         if isinstance(spec, Tensor) and spec.grad:

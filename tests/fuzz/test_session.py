@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ast
 import contextlib
 import json
 import os
@@ -145,6 +146,23 @@ def test_the_repro_needs_only_torch(kept: Path) -> None:
     ended = subprocess.run([sys.executable, str(file)], capture_output=True, text=True, env={**os.environ, "PYTHONPATH": ""}, cwd=kept)
     assert ended.returncode == 0, ended.stderr
     assert "call 1: as eager" in ended.stdout
+
+
+@pytest.mark.parametrize(
+    "backend, target, door",
+    [
+        ("inductor", "cuda", "torch.compile(module)"),
+        ("inductor_cudagraphs", "cuda", 'torch.compile(module, mode="reduce-overhead")'),
+        ("torch_tensorrt", "sm_90", "torch_tensorrt.dynamo.compile(program"),
+        ("autodeploy", "cuda", "torch.export.export(module.eval(), inputs)"),
+    ],
+)
+def test_the_repro_goes_through_the_same_door(backend: str, target: str, door: str) -> None:
+    text = script(finding_of(ODD, WRONG, backend, target))
+    ast.parse(text)
+    assert door in text and "conformance" not in text.split('"""', 2)[2]
+    assert (".to('cuda')" in text) is (backend != "autodeploy")
+    assert ("this needs one" in text) is (target == "sm_90")
 
 
 # ------------------------------------------------------------------------------------------- bad input
