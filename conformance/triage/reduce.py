@@ -2,15 +2,18 @@
 
 The graph is the captured one, and every value inside it is known from eager, so that any run of nodes can be tried on its
 own with the values it really gets. First the nodes that the culprit names, alone; then halves, and halves of halves (delta
-debugging); then outputs, then sizes. Each try is one compile.
+debugging); then outputs, then sizes, then dtypes and constants. Each try is one compile.
 
 Where any op may be the wrong one, all that differ are tried side by side in one compile, each on its own values.
 """
 
 from __future__ import annotations
 
+import copy
+import itertools
+import math
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -26,7 +29,10 @@ from conformance.triage.subject import wrap
 from conformance.workbench import Examination
 
 Signature = tuple[Stage, str]
+Place = tuple[int, int | str]  # a node by its number, an argument by its position or name
+Number = int | float
 FEW, MANY = 12, 60  # groups of ops that are compiled side by side, at first and then
+PLAINER, PLAINER_DEAR = 12, 6  # tries at plainer dtypes and constants; and where a try is a C++ compiler's run
 CALLS = ("call_function", "call_method", "call_module")
 
 
@@ -165,10 +171,11 @@ class Reducer:
     def run(self, suspects: Sequence[str] = ()) -> Reduced:
         start = time.monotonic()
         self._search(suspects)
-        if self.sure is not None and not self.sure(self.best.gm, self.best.inputs):
+        if not self._plainer() and self.sure is not None and not self.sure(self.best.gm, self.best.inputs):
             self.slipped = True
             self._start_over()
             self._search(suspects)
+            self._plainer()
         self.best.seconds = time.monotonic() - start
         return self.best
 
@@ -332,12 +339,87 @@ class Reducer:
     def _smaller(self, inputs: tuple[Any, ...], why: str) -> bool:
         if time.monotonic() > self.until or not _runs(self.best.gm, inputs):
             return False
+        return self._accepted(self.best.gm, inputs, why)
+
+    def _accepted(self, gm: fx.GraphModule, inputs: tuple[Any, ...], why: str) -> bool:
         self.best.tries += 1
-        if not self.holds(self.best.gm, inputs):
+        if not self.holds(gm, inputs):
             return False
-        self.best.inputs = inputs
+        self.best.gm, self.best.inputs = gm, inputs
         self.best.history.append(why)
         return True
+
+    # ----------------------------------------------------------------------------------------- plainer
+
+    def _plainer(self) -> bool:
+        """Plain dtypes and constants, where they do not matter. True: some are, and the finding is certainly the same; else
+        all is as it was, and nothing is said of it."""
+        gm, inputs, said = self.best.gm, self.best.inputs, len(self.best.history)
+        last = self.best.tries + (PLAINER_DEAR if self.small > 5 else PLAINER)
+        for _ in itertools.chain(self._plainer_dtypes(), self._plainer_constants()) if time.monotonic() < self.until else ():
+            if self.best.tries >= last or time.monotonic() > self.until:
+                break
+        if len(self.best.history) == said:
+            return False
+        if self._same_finding():
+            return True
+        self.best.gm, self.best.inputs = gm, inputs
+        del self.best.history[said:]
+        return False
+
+    def _same_finding(self) -> bool:
+        """Where the dear question is not asked since the probe has answered it, the probe is asked again of this graph: with other
+        numbers it may be another stage's."""
+        gm, inputs = self.best.gm, self.best.inputs
+        if self.sure is not None:
+            return self.sure(gm, inputs)
+        if self.probe is None or not self.probed:
+            return True
+        want = oracle.run(gm, oracle.clone_inputs(inputs)).outputs
+        try:
+            got = pytree.tree_leaves(self.probe(gm, inputs, False))
+        except Exception:
+            return False
+        return any(map(_differs, got, want)) == bool(self.wrong_alone())
+
+    def _plainer_dtypes(self) -> Iterator[None]:
+        """One step is one try: all inputs at once, then each."""
+        odd = [number for number, x in enumerate(self.best.inputs) if _plain_dtype(x) is not None]
+        for some in ([odd] if len(odd) > 1 else []) + [[number] for number in odd]:
+            inputs = tuple(x.to(_plain_dtype(x)) if n in some else x for n, x in enumerate(self.best.inputs))
+            if not self._as_sound(self.best.gm, inputs):
+                continue
+            why = ", ".join(f"input {n}: {self.best.inputs[n].dtype} → {inputs[n].dtype}" for n in some)
+            done = self._accepted(self.best.gm, inputs, why)
+            yield
+            if done and some == odd:
+                return
+
+    def _plainer_constants(self) -> Iterator[None]:
+        """One step is one try: all constants at once, then each, the plainest number first."""
+        odd = _odd_constants(self.best.gm)
+        plain = {place: _plain_numbers(value) for place, value in odd.items()}
+        rounds = [{place: numbers[0] for place, numbers in plain.items()}] if len(odd) > 1 else []
+        ranks = range(max(map(len, plain.values()), default=0))
+        rounds += [{place: numbers[rank]} for rank in ranks for place, numbers in plain.items() if rank < len(numbers)]
+        settled: set[Place] = set()
+        for changes in rounds:
+            gm = _with_constants(self.best.gm, changes)
+            if settled & {*changes} or not self._as_sound(gm, self.best.inputs):
+                continue
+            if self._accepted(gm, self.best.inputs, ", ".join(f"{odd[place]} → {to}" for place, to in changes.items())):
+                settled |= {*changes}
+            yield
+
+    def _as_sound(self, gm: fx.GraphModule, inputs: tuple[Any, ...]) -> bool:
+        """It runs, gives the same shapes, and nothing that is not finite unless there was before: else one defect is easily left
+        for another, that of zero divided by zero."""
+        now = oracle.run(gm, oracle.clone_inputs(inputs))
+        was = oracle.run(self.best.gm, oracle.clone_inputs(self.best.inputs))
+        if now.error is not None or now.strides != was.strides:
+            return False
+        pairs = [(new, old) for new, old in zip(now.outputs, was.outputs, strict=True) if isinstance(old, torch.Tensor)]
+        return all(new.shape == old.shape and (_finite(new) or not _finite(old)) for new, old in pairs)
 
 
 def _all_shortened(inputs: tuple[Any, ...], small: int) -> tuple[Any, ...]:
@@ -378,3 +460,47 @@ def _shortened(value: Any, length: int, shorter: int) -> Any:
 
 def _runs(gm: fx.GraphModule, inputs: tuple[Any, ...]) -> bool:
     return oracle.run(gm, oracle.clone_inputs(inputs)).error is None
+
+
+def _finite(value: torch.Tensor) -> bool:
+    """Eight-bit floats cannot be asked themselves."""
+    return bool((value.double() if value.is_floating_point() else value).isfinite().all())
+
+
+def _plain_dtype(value: Any) -> torch.dtype | None:
+    """The dtype that people use where it does not matter; None where it is that already, or of another family."""
+    if not isinstance(value, torch.Tensor):
+        return None
+    plain = {True: torch.float32, False: torch.int64}[value.is_floating_point()]
+    return None if value.dtype in (plain, torch.bool) or value.is_complex() else plain
+
+
+def _odd_constants(gm: fx.GraphModule) -> dict[Place, Number]:
+    """Numbers of more than one digit among the arguments. Those inside lists and slices are sizes and indices."""
+    found: dict[Place, Number] = {}
+    for number, node in enumerate(gm.graph.nodes):
+        if node.op in CALLS and _called(node) != "getitem":
+            given = [*enumerate(node.args), *((k, v) for k, v in node.kwargs.items() if k not in ("dim", "axis", "dims"))]
+            found |= {(number, where): value for where, value in given if _is_odd(value)}
+    return found
+
+
+def _is_odd(value: Any) -> bool:
+    return type(value) in (int, float) and math.isfinite(value) and float(f"{value:.0e}") != value
+
+
+def _plain_numbers(value: Number) -> list[Number]:
+    """Of the same type, the plainest first."""
+    kind = type(value)
+    return list(dict.fromkeys(kind(n) for n in (1, 2, float(f"{value:.0e}"), 0.5, 0) if kind(n) == n))
+
+
+def _with_constants(gm: fx.GraphModule, changes: dict[Place, Number]) -> fx.GraphModule:
+    graph = copy.deepcopy(gm.graph)
+    nodes = list(graph.nodes)
+    for (number, where), value in changes.items():
+        if isinstance(where, int):
+            nodes[number].update_arg(where, value)
+        else:
+            nodes[number].update_kwarg(where, value)
+    return fx.GraphModule(gm, graph)

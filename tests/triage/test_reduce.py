@@ -1,4 +1,4 @@
-"""The reducer, with a predicate that needs no compiler."""
+"""The reducer, with a predicate that needs no compiler; plain dtypes and constants with the real one, too."""
 
 from __future__ import annotations
 
@@ -6,10 +6,15 @@ import sys
 from pathlib import Path
 from typing import Any
 
+import pytest
 import torch
 from torch import fx
 
+from conformance import seeded
+from conformance.stage import Stage
+from conformance.triage import ladder
 from conformance.triage.reduce import Reducer, cut, size, values_of
+from conformance.triage.subject import find
 
 sys.path.insert(0, str(Path(__file__).parent))
 from hundred import Hundred, example_inputs
@@ -104,3 +109,97 @@ def test_a_cheap_answer_that_does_not_hold_is_asked_again_the_dear_way() -> None
     reduced = Reducer(graph(), example_inputs(), has(torch.tanh), sure=has(torch.tanh, torch.cos)).run(["aten.tanh.default"])
     assert {torch.tanh, torch.cos} <= {n.target for n in reduced.gm.graph.nodes}
     assert reduced.nodes <= 5
+
+
+# ------------------------------------------------------------------------------------- dtypes and constants
+
+
+def numbers(gm: fx.GraphModule) -> list[Any]:
+    given = [a for n in gm.graph.nodes for a in (*n.args, *n.kwargs.values())]
+    return [a for a in given if type(a) in (int, float)]
+
+
+def reduced_to(function: Any, inputs: tuple[Any, ...], holds: Any, **more: Any) -> Reducer:
+    reducer = Reducer(fx.symbolic_trace(function), inputs, holds, **more)
+    reducer.run()
+    return reducer
+
+
+def test_constants_and_dtypes_that_do_not_matter_become_plain() -> None:
+    x, y = torch.ones(3, dtype=torch.bfloat16), torch.ones(3, dtype=torch.int16)
+    found = reduced_to(lambda x, y: torch.add(x * 3.7, y * 12, alpha=45), (x, y), has(torch.add)).best
+    assert [v.dtype for v in found.inputs] == [torch.float32, torch.int64]
+    assert numbers(found.gm) == [1]
+    assert found.history[-2:] == [
+        "input 0: torch.bfloat16 → torch.float32, input 1: torch.int16 → torch.int64",
+        "45 → 1",
+    ]
+
+
+def test_a_constant_and_a_dtype_that_matter_stay() -> None:
+    def holds(gm: fx.GraphModule, inputs: tuple[Any, ...]) -> bool:
+        return inputs[0].dtype == torch.float16 and 3.7 in numbers(gm)
+
+    inputs = (torch.ones(3, dtype=torch.float16), torch.ones(3, dtype=torch.float64))
+    found = reduced_to(lambda x, y: (torch.clamp(x, -2.25, 3.7), y), inputs, holds).best
+    assert ([v.dtype for v in found.inputs], numbers(found.gm)) == ([torch.float16, torch.float32], [1.0, 3.7])
+
+
+@pytest.mark.parametrize(("odd", "tries"), [(0.1, 0), (3, 0), (-float("inf"), 0), (0.123, 1), (37, 1)])
+def test_what_is_plain_already_costs_no_try(odd: float, tries: int) -> None:
+    found = reduced_to(lambda x: torch.clamp(x, odd), (torch.ones(3),), has(torch.clamp)).best
+    assert found.tries == tries
+
+
+def test_sizes_and_indices_are_no_constants() -> None:
+    found = reduced_to(lambda x: x.view(12, 3)[11:], (torch.ones(36),), lambda gm, inputs: size(gm) == 2, small=50).best
+    assert "12" in str(found.gm.graph) and "11" in str(found.gm.graph)
+
+
+def test_no_constant_makes_a_nan_of_a_number() -> None:
+    """A remainder by zero is another defect."""
+    found = reduced_to(lambda x: torch.fmod(x, 37.5), (torch.ones(3),), lambda gm, inputs: not {1.0, 2.0, 40.0, 0.5} & {*numbers(gm)})
+    assert numbers(found.best.gm) == [37.5]
+
+
+def test_plain_ones_that_turn_out_to_be_another_finding_are_taken_back() -> None:
+    reducer = reduced_to(lambda x: torch.clamp(x, -2.25, 3.7), (torch.ones(3),), has(torch.clamp), sure=lambda gm, _: 3.7 in numbers(gm))
+    assert (numbers(reducer.best.gm), reducer.slipped) == ([-2.25, 3.7], False)
+
+
+def test_plain_ones_that_would_be_wrong_without_fusion_are_taken_back() -> None:
+    """The finding is fusion's: nothing is wrong alone, until a constant is 1."""
+
+    def probe(gm: fx.GraphModule, inputs: tuple[Any, ...], fused: bool) -> Any:
+        return [out + 1 if fused or 1.0 in numbers(gm) else out for out in gm(*inputs)]
+
+    inputs = (torch.ones(3),)
+    found = reduced_to(lambda x: torch.clamp(x, -2.25, 3.7), inputs, has(torch.clamp), probe=probe)
+    assert numbers(found.best.gm) == [-2.25, 3.7]
+
+
+CLAMP = """import torch
+torch.manual_seed(0)
+example_inputs = (torch.randn(6, 33, dtype=torch.bfloat16) * 3,)
+def Thing(x): return torch.clamp(torch.relu(x), -3.7, 1.2345)
+"""
+ADDMM = """import torch
+torch.manual_seed(0)
+example_inputs = tuple(torch.randn(6, 6, dtype=torch.bfloat16) for _ in range(3))
+def Thing(x, a, b): return torch.relu(torch.addmm(x, a, b, beta=3.7, alpha=2.3))
+"""
+
+
+@pytest.mark.parametrize(
+    ("fault", "text", "left"),
+    [("constants_lose_digits", CLAMP, [1.0, 1.2345]), ("addmm_drops_alpha", ADDMM, [1.0, 2.0])],
+    ids=["one matters as it is", "one must not be 1"],
+)
+def test_the_real_compiler(tmp_path: Path, fault: str, text: str, left: list[float]) -> None:
+    (tmp_path / "model.py").write_text(text)
+    with seeded.get(fault):
+        found = ladder.triage(find(f"{tmp_path}/model.py:Thing"), limit=120)
+    assert found.first is not None and found.first.cell.stage is Stage.CODEGEN
+    assert found.reduced is not None and found.reduced.nodes == 1, found.reduced
+    assert {x.dtype for x in found.reduced.inputs} == {torch.float32}
+    assert numbers(found.reduced.gm) == left, found.reduced.history
