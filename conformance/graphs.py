@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 from collections import Counter
 from typing import Any
 
@@ -21,6 +22,13 @@ def op_name(target: Any) -> str:
     name = getattr(target, "__name__", None) or str(target)
     module = getattr(target, "__module__", None) or ""
     return f"operator.{name}" if module == "_operator" else name
+
+
+def copied(gm: fx.GraphModule) -> fx.GraphModule:
+    """A copy whose graph later passes cannot change; tensors are shared."""
+    twin = fx.GraphModule(gm, copy.deepcopy(gm.graph))
+    twin.meta = dict(gm.meta)
+    return twin
 
 
 def graphs_of(gm: fx.GraphModule | None) -> list[fx.Graph]:

@@ -7,7 +7,6 @@ the way there that the two answer differently (`asked`): the kernel of an attent
 
 from __future__ import annotations
 
-import copy
 import tempfile
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
@@ -21,6 +20,7 @@ from torch import fx
 
 from conformance import oracle
 from conformance.backends.base import Case
+from conformance.graphs import copied
 from conformance.headless.asked import Asked, listening
 from conformance.headless.device import answering, find, optional
 from conformance.headless.kernel import Kernel
@@ -38,7 +38,6 @@ class Enough(Exception):
 class Generated:
     """What Inductor generated for one target."""
 
-    target: str
     kernels: dict[str, str] = field(default_factory=dict)  # name → source, in order
     shares: str = ""  # the target whose capture … post-grad it shares; "" when it has its own
     apart: list[str] = field(default_factory=list)  # the questions for which it could not share another's
@@ -66,7 +65,7 @@ class Family:
 
     def __init__(self, first: Target, others: Sequence[Target]) -> None:
         self.first, self.others = first, list(others)
-        self.found = {t.name: Generated(t.name, shares="" if t is first else first.name) for t in (first, *others)}
+        self.found = {t.name: Generated(shares="" if t is first else first.name) for t in (first, *others)}
         self.refused: set[str] = set()
         self.asked = Asked()
         self.current = first.name
@@ -122,13 +121,13 @@ class Family:
             def post_grad(gm: Any, *more: Any, **named: Any) -> Any:
                 with patch.object(module, "_recursive_post_grad_passes", passes):
                     passes(gm, *more, **named)
-                left.append(_copied(gm))
+                left.append(copied(gm))
                 heard.close()  # from here on, each target is asked for itself
 
             with patch.object(module, "_recursive_post_grad_passes", post_grad):
                 result = original(gm, example_inputs, *args, **kwargs)
             for target in self._agreeing():
-                self._generate(target, lambda: original(_copied(left[0]), example_inputs, *args, **kwargs))
+                self._generate(target, lambda: original(copied(left[0]), example_inputs, *args, **kwargs))
             heard.enter_context(listening(self.asked))  # the next graph, if there is one
             return result
 
@@ -177,9 +176,3 @@ def _passed_already() -> list[tuple[Any, str, Any]]:
     if optional(f"{COMPILE}.{strides}") is not None:
         steps.append((module, strides, lambda gm: None))
     return steps
-
-
-def _copied(gm: fx.GraphModule) -> fx.GraphModule:
-    twin = fx.GraphModule(gm, copy.deepcopy(gm.graph))
-    twin.meta = dict(gm.meta)
-    return twin

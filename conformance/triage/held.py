@@ -16,6 +16,7 @@ import torch
 
 from conformance import oracle
 from conformance.backends.base import Backend, Case, Compiled
+from conformance.backends.inductor import UNFUSED
 from conformance.backends.inductor.hooks import poisoned
 from conformance.stage import STAGES, Stage
 from conformance.trace import Observation
@@ -23,8 +24,6 @@ from conformance.triage import culprit as inside
 from conformance.triage.culprit import Evidence
 from conformance.verdict import Finding, Kind
 from conformance.workbench import LADDER, Examination
-
-UNFUSED = {"max_fusion_size": 1, "realize_opcount_threshold": 0, "force_disable_caches": True}  # lowering inlines, too
 
 
 class Held(Examination):

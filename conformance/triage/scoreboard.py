@@ -95,9 +95,14 @@ def detections(score: Score) -> str:
     rows += ["", *(f"- false alarm: {alarm}" for alarm in score.alarms), *([""] if score.alarms else [])]
     rows += ["| fault | what the compiler does wrong | compiler | seeded in | found in | kind | by | s |"]
     rows += ["| --- | --- | --- | --- | --- | --- | --- | --- |"]
-    order = list(score.faults)  # workers answer in any order
-    rows += [_row(caught, score.faults[caught.fault]) for caught in sorted(score.asked, key=lambda c: order.index(c.fault))]
+    rows += [_row(caught, score.faults[caught.fault]) for caught in _in_order(score.asked, score.faults)]
     return "\n".join(rows)
+
+
+def _in_order(asked: Sequence[Caught], faults: Mapping[str, Fault]) -> list[Caught]:
+    """As the library lists the faults: workers answer in any order."""
+    order = list(faults)
+    return sorted(asked, key=lambda caught: order.index(caught.fault))
 
 
 def _group(caught: Caught, faults: Mapping[str, Fault]) -> str:
@@ -153,8 +158,7 @@ class Naming:
 
     def markdown(self) -> str:
         rows = [self.line(), "", "| fault | seeded in | found in | culprit | nodes | s |", "| --- | --- | --- | --- | --- | --- |"]
-        order = list(self.faults)
-        for caught in sorted(self.asked, key=lambda c: order.index(c.fault)):
+        for caught in _in_order(self.asked, self.faults):
             fault = self.faults[caught.fault]
             stage = caught.stage if caught.right_stage(fault) else f"{caught.stage or 'not found'} ✗"
             culprit = f"`{caught.culprit[:90]}`" + ("" if caught.right_culprit(fault) else " ✗")

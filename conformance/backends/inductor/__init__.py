@@ -37,6 +37,8 @@ RUNGS = {
     Stage.POSTGRAD: "postgrad",
     Stage.CODEGEN: "generated",
 }
+# Nothing is fused. Lowering inlines too, so that it takes two settings; and it is compiled anew.
+UNFUSED = {"max_fusion_size": 1, "realize_opcount_threshold": 0, "force_disable_caches": True}
 BUSY = 100_000_000  # cycles of the GPU: about a twentieth of a second
 CACHE_FOLDERS = ("TORCHINDUCTOR_CACHE_DIR", "TRITON_CACHE_DIR")  # Inductor sets the second itself, once for a process
 NOT_MATCHES = re.compile(r"cache|bypass|extern_calls|async_compile|triton_bundler|benchmark|select_algorithm|cudagraph")
@@ -173,13 +175,13 @@ class InductorCompiled(Compiled):
         return blame.around(self.watch, wrong, ref) if stage is Stage.DECOMPOSITION else stage
 
     def unfused(self) -> Callable[..., Any] | None:
-        """Compiled once more, with nothing fused: lowering inlines too, so that it takes two settings."""
+        """Compiled once more, with nothing fused."""
         self.watch.rung = ""
         torch._dynamo.reset()
         fn = self.backend.program(self.case, self.module)
 
         def call(*inputs: Any) -> Any:
-            with torch._inductor.config.patch(max_fusion_size=1, realize_opcount_threshold=0, force_disable_caches=True):
+            with torch._inductor.config.patch(UNFUSED):
                 return fn(*self.backend.marked(self.case, inputs))
 
         return call
@@ -273,12 +275,12 @@ class InductorCompiled(Compiled):
     def _postgrad(self) -> Observation:
         before = [g.decomposed for g in self.watch.graphs]
         after = [g.postgrad for g in self.watch.graphs]
-        counters = self._snapshot["inductor"]
+        ops, counters = _counted(after), self._snapshot["inductor"]
         facts = {
-            "ops": _counted(after),
+            "ops": ops,
             "rewrites": dict(sorted(counters.items())),
             "matches": {word: int(counters.get(name, 0)) for name, word in WORDS.items() if self._rewrites(word)},
-            "rewritten": self._rewritten(_counted(before), _counted(after)),
+            "rewritten": self._rewritten(_counted(before), ops),
             "without_metadata": sum(len(graphs.without_metadata(g)) for g in after),
             "written_inputs_before": sum(graphs.written_inputs(g) for g in before),
             "written_inputs": sum(graphs.written_inputs(g) for g in after),
@@ -459,7 +461,8 @@ def _warm_up(cpp: bool) -> None:
 
     HOTLOAD.soon()
     if cpp and not _warm:
-        _warm = bool(pick_vec_isa()) or True  # its truth is what is asked of the C++ compiler
+        bool(pick_vec_isa())  # its truth is what is asked of the C++ compiler
+        _warm = True
 
 
 def _isa() -> str:

@@ -7,7 +7,6 @@ hook calls the function it wraps with the same arguments, so that caches and key
 
 from __future__ import annotations
 
-import copy
 import inspect
 import logging
 from collections.abc import Callable, Iterator
@@ -20,7 +19,7 @@ from unittest.mock import patch
 import torch
 from torch import fx
 
-from conformance.graphs import graphs_of
+from conformance.graphs import copied, graphs_of
 
 
 class Moved(Exception):
@@ -140,12 +139,7 @@ def _attribute(path: str) -> tuple[Any, str]:
 
 
 def _copied(gm: Any) -> Any:
-    """A copy whose graph later passes cannot change; tensors are shared."""
-    if not isinstance(gm, fx.GraphModule):
-        return None
-    twin = fx.GraphModule(gm, copy.deepcopy(gm.graph))
-    twin.meta = dict(gm.meta)
-    return twin
+    return copied(gm) if isinstance(gm, fx.GraphModule) else None
 
 
 # Ops that Inductor gives to the library although torch could take them apart.
