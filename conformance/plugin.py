@@ -12,11 +12,11 @@ from typing import Any
 
 import pytest
 
-from conformance import backends, environment, expectations, faults, micrograph
+from conformance import backends, environment, expectations, plugins, micrograph
 from conformance.baseline import Baseline
 from conformance.cell import Cell, select
 from conformance.errors import UsageError, first_line
-from conformance.journal import Journal
+from conformance.crash_markers import Journal
 from conformance.record import Writer, texts_folder
 from conformance.stage import STAGES, Stage
 from conformance.target import Target
@@ -25,7 +25,7 @@ from conformance.verdict import Finding, Kind, Verdict
 from conformance.workbench import Result, Workbench
 
 PROPERTY = "conformance"
-pytest_plugins = ["conformance.fuzz.marks"]
+pytest_plugins = ["conformance.fuzz.pytest_plugin"]
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
@@ -49,7 +49,7 @@ def pytest_configure(config: pytest.Config) -> None:
         config.addinivalue_line("markers", f"{stage.marker}: the {stage} stage")
     for name in backends.names():
         config.addinivalue_line("markers", f"{name}: cells of the {name} backend")
-    faults.announce(name for name in config.option.plugins if not name.startswith(("no:", "conformance")))
+    plugins.announce(name for name in config.option.plugins if not name.startswith(("no:", "conformance")))
     if config.option.trtllm_src:
         os.environ["TRTLLM_SRC"] = config.option.trtllm_src
 

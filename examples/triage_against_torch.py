@@ -23,7 +23,7 @@ ROOT = Path(__file__).resolve().parents[1]
 sys.path.insert(0, str(ROOT))
 
 from conformance import oracle, seeded  # noqa: E402
-from conformance.triage import ladder, subject  # noqa: E402
+from conformance.triage import pipeline, subject  # noqa: E402
 
 HUNDRED = f"{ROOT}/tests/triage/hundred.py:Hundred"
 # A fault and what it is looked for in: a hundred nodes where the fault is a single op's, else a micrograph that shows it.
@@ -80,7 +80,7 @@ class Search:
 
 def ours(source: str) -> Said:
     start = time.monotonic()
-    found = ladder.triage(subject.find(source), limit=180)
+    found = pipeline.triage(subject.find(source), limit=180)
     seconds = time.monotonic() - start
     if found.first is None:
         return Said(seconds, "", "nothing found")

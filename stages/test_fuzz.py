@@ -7,7 +7,7 @@ from __future__ import annotations
 import pytest
 
 from conformance import backends
-from conformance.fuzz import guards, programs
+from conformance.fuzz import guards, graph_gen
 from conformance.fuzz.example import Example, generated
 from conformance.fuzz.finding import confirm, finding_of
 from conformance.fuzz.known import Register
@@ -35,7 +35,7 @@ def test_captured_again_exactly_when_it_must(guarded: tuple[str, str, type[Micro
 
 @pytest.mark.parametrize("number", (2, 7, 21))
 def test_no_graph_is_wrong(number: int, compiling: tuple[str, str]) -> None:
-    source = programs.source(number)
+    source = graph_gen.source(number)
     judge(searched(*compiling, generated(source), source), *compiling)
 
 
@@ -44,7 +44,7 @@ def searched(backend: str, target: str, micrograph: type[Micrograph], source: st
     runner = runner_for(found, where, micrograph, Tally(), source, Register.of(found, where))
     runner.patience = PATIENCE
     try:
-        return search(runner, programs.budget(PROFILES["ci"]) if source else PROFILES["ci"], 0)
+        return search(runner, graph_gen.budget(PROFILES["ci"]) if source else PROFILES["ci"], 0)
     finally:
         runner.close()
 

@@ -14,7 +14,7 @@ import torch
 from torch import nn
 
 from conformance import oracle
-from conformance.backends.autodeploy import nogpu
+from conformance.backends.autodeploy import fake_cuda
 from conformance.backends.autodeploy.graph import custom_ops
 from conformance.backends.autodeploy.loader import Loaded
 from conformance.backends.autodeploy.passes import listening
@@ -54,7 +54,7 @@ class CacheReport:
 def decode(loaded: Loaded, backend: str = "torch", device: str = "cpu", batch: int = 3, length: int = 9) -> CacheReport:
     """All three ways of filling the cache, each against the model without one."""
     torch.manual_seed(0)
-    with loaded.active(), nogpu.answers(), torch.inference_mode(), listening():
+    with loaded.active(), fake_cuda.answers(), torch.inference_mode(), listening():
         model = TokenModel().to(device).eval()
         tokens = torch.randint(0, VOCABULARY, (batch, length), device=device)
         positions = torch.arange(length, device=device).expand(batch, length)

@@ -20,9 +20,9 @@ from conformance import micrograph as library
 from conformance import oracle
 from conformance.autodeploy.legacy import Legacy
 from conformance.autodeploy.reference import ReferenceKernels
-from conformance.backends.autodeploy import graph, nogpu, plan
+from conformance.backends.autodeploy import graph, fake_cuda, plan
 from conformance.backends.autodeploy.capture import Unsupported, capture
-from conformance.backends.autodeploy.hazard import lost_reads
+from conformance.backends.autodeploy.inplace_hazards import lost_reads
 from conformance.backends.autodeploy.loader import Loaded, Missing, load
 from conformance.backends.autodeploy.passes import Passes, PassResult
 from conformance.backends.base import Case
@@ -99,7 +99,7 @@ class Report:
 
     def outcome(self, gm: fx.GraphModule) -> oracle.Outcome:
         inputs = oracle.clone_inputs(self.inputs)
-        with self.loaded.active(), nogpu.answers(), ReferenceKernels():
+        with self.loaded.active(), fake_cuda.answers(), ReferenceKernels():
             return oracle.run(gm, inputs)
 
 

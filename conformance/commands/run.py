@@ -13,12 +13,12 @@ import pytest
 from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
 
-from conformance import backends, environment, expectations, faults, micrograph, store
+from conformance import backends, environment, expectations, plugins, micrograph, result_cache
 from conformance.cell import Cell, select
 from conformance.errors import UsageError, unknown
 from conformance.record import Writer, read
 from conformance.stage import STAGES, Stage
-from conformance.store import Store
+from conformance.result_cache import Store
 from conformance.target import Target
 from conformance.verdict import Verdict
 
@@ -72,12 +72,12 @@ def run(
         raise UsageError("--resume needs --record FILE: the record to go on with")
     _importable(plugin)
     cells = selection(backend, stage, target, globs, folder)
-    path = record or store.home().parent / "runs" / f"{time.strftime('%Y%m%d-%H%M%S')}-{os.getpid()}.jsonl"
+    path = record or result_cache.home().parent / "runs" / f"{time.strftime('%Y%m%d-%H%M%S')}-{os.getpid()}.jsonl"
     header = environment.header(["conformance", *sys.argv[1:]], expectations.load(expected, environment.versions()).digest)
     writer = Writer(path, header, resume=resume)
     if writer.repaired:
         click.echo("the last line of the record was half-written and is run again", err=True)
-    known = Store(folder, expected, no_baseline) if not (plugin or faults.named()) else None
+    known = Store(folder, expected, no_baseline) if not (plugin or plugins.named()) else None
     reused = 0 if fresh or known is None else known.give([c for c in map(str, cells) if c not in writer.done], writer)
     missing = [cell for cell in cells if str(cell) not in writer.done]
     writer.close()

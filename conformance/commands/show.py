@@ -47,7 +47,7 @@ def show(cell: str, record: Path | None, only: str | None, folder: str | None) -
 def _across(cell: Cell, folder: str | None) -> int:
     """The kernels of the first target whole, of each other what is not the same; captured once wherever they agree."""
     from conformance.headless.fidelity import difference, normalised
-    from conformance.headless.shared import generate
+    from conformance.headless.multi_target import generate
     from conformance.target import DEVICES, Target
 
     if (cell.stage, cell.backend) != (Stage.CODEGEN, "inductor"):

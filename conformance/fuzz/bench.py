@@ -13,7 +13,7 @@ from typing import Any
 os.environ.setdefault("TORCHINDUCTOR_COMPILE_THREADS", "1")
 
 from conformance import backends
-from conformance.fuzz import programs
+from conformance.fuzz import graph_gen
 from conformance.fuzz.commands import quiet
 from conformance.fuzz.example import generated
 from conformance.fuzz.known import Register
@@ -86,9 +86,9 @@ def _graphs(backend: Any, profile: Profile, count: int = 12) -> dict[str, Any]:
     tally, alarms, started = Tally(), 0, time.perf_counter()
     register = Register.of(backend, CPU)
     for number in range(count):
-        source = programs.source(number)
+        source = graph_gen.source(number)
         runner = runner_for(backend, CPU, generated(source), tally, source, register)
-        alarms += search(runner, programs.budget(profile), number) is not None
+        alarms += search(runner, graph_gen.budget(profile), number) is not None
         runner.close()
     minutes = (time.perf_counter() - started) / 60
     return {

@@ -57,7 +57,7 @@ def fuzz(
     if not alone:
         return supervised(written_out(context))
     os.environ.setdefault("TORCHINDUCTOR_COMPILE_THREADS", "1")  # one small kernel at a time: a pool of processes costs more
-    from conformance import backends, faults, micrograph
+    from conformance import backends, plugins, micrograph
     from conformance.commands.run import _importable
     from conformance.fuzz.database import open_database
     from conformance.fuzz.search import PROFILES
@@ -66,8 +66,8 @@ def fuzz(
     from conformance.target import Target
 
     _importable(plugin)
-    faults.announce(plugin)
-    faults.load_plugins()
+    plugins.announce(plugin)
+    plugins.load_plugins()
     found = backends.get(backend)
     where = Target.parse(target or found.default_target)
     if where.name not in found.targets():

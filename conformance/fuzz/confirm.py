@@ -7,7 +7,7 @@ import sys
 from pathlib import Path
 from typing import Any
 
-from conformance import backends, faults
+from conformance import backends, plugins
 from conformance.backends.base import Case
 from conformance.fuzz import guards
 from conformance.fuzz.example import Example, read
@@ -47,7 +47,7 @@ class Calls(Examination):
 
 def main(arguments: list[str]) -> None:
     file, backend, target, answer = arguments
-    faults.load_plugins()
+    plugins.load_plugins()
     said = {"findings": findings(read(Path(file)), backend, target)}
     Path(answer).write_text(json.dumps(said))
 

@@ -18,7 +18,7 @@ from hypothesis.database import ExampleDatabase
 from conformance import environment
 from conformance.backends.base import Backend
 from conformance.errors import UsageError, first_line
-from conformance.fuzz import guards, programs
+from conformance.fuzz import guards, graph_gen
 from conformance.fuzz.database import Keyed
 from conformance.fuzz.example import Example, generated
 from conformance.fuzz.finding import Finding, Findings, confirm, finding_of, key_of
@@ -170,7 +170,7 @@ class Session:
                 suspect = self._guards(micrograph, number)
             if suspect is not None and source:
                 self.tell(micrograph.name(), "making the graph smaller")
-                suspect = programs.smaller(suspect, source, self.backend, self.target, patience=self.patience, register=self.register)
+                suspect = graph_gen.smaller(suspect, source, self.backend, self.target, patience=self.patience, register=self.register)
         except UsageError as error:
             self.problems.append(f"{name}: {error}")
             return
@@ -185,10 +185,10 @@ class Session:
     def _graph(self) -> str:
         """The next that does not contain what was found before: it would only be found again."""
         known = [*self.findings.known.values(), *self.unconfirmed]
-        found = [programs.signature(f.example.source) for f in known if f.example.source and f.backend == self.backend.name]
+        found = [graph_gen.signature(f.example.source) for f in known if f.example.source and f.backend == self.backend.name]
         while True:
-            source = programs.source(self.rounds[GRAPHS])
-            if not any(lines <= programs.signature(source) for lines in found):
+            source = graph_gen.source(self.rounds[GRAPHS])
+            if not any(lines <= graph_gen.signature(source) for lines in found):
                 return source
             self.rounds[GRAPHS] += 1
 
@@ -206,7 +206,7 @@ class Session:
             return self.out_of_time()
 
         try:
-            profile = programs.budget(self.profile) if source else self.profile
+            profile = graph_gen.budget(self.profile) if source else self.profile
             suspect = search(runner, profile, number, database, self.known, out_of_time, self._write_down)
         finally:
             runner.close()

@@ -26,7 +26,7 @@ from conformance.target import Target
 @cache
 def unavailable(target: Target) -> str:
     """Why a described GPU cannot be had here; empty when it can."""
-    from conformance.headless.moved import Moved
+    from conformance.headless.errors import Moved
 
     if torch.version.cuda is None:
         return "needs a CUDA build of torch (no GPU, no driver): pip install torch from PyPI on Linux"

@@ -17,8 +17,8 @@ from typing import Any
 import torch
 from torch.utils._pytree import tree_map_only
 
-from conformance.headless.asked import answered
-from conformance.headless.moved import Moved, NotInterpretable
+from conformance.headless.device_queries import answered
+from conformance.headless.errors import Moved, NotInterpretable
 from conformance.target import Device
 
 aten = torch.ops.aten

@@ -12,7 +12,7 @@ import torch
 
 from conformance import oracle
 from conformance.backends.base import Case
-from conformance.headless.shared import generate
+from conformance.headless.multi_target import generate
 from conformance.micrograph import Micrograph, load
 from conformance.target import CPU, DEVICES, Target
 

@@ -24,7 +24,7 @@ import torch
 from conformance.cell import select
 from conformance.errors import UsageError, first_line
 from conformance.headless.device import find
-from conformance.headless.shared import generate
+from conformance.headless.multi_target import generate
 from conformance.micrograph import Micrograph, load
 from conformance.target import CUDA, DEVICES, Target
 from conformance.trace import digest

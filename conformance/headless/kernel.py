@@ -21,7 +21,7 @@ from conformance.errors import first_line
 from conformance.headless import interpret
 from conformance.headless.device import find
 from conformance.headless.memory import on_host
-from conformance.headless.moved import Moved, NotInterpretable
+from conformance.headless.errors import Moved, NotInterpretable
 
 
 @dataclass(frozen=True)

@@ -13,7 +13,7 @@ from typing import Any
 
 import torch
 
-from conformance.headless.moved import Moved
+from conformance.headless.errors import Moved
 
 DLPACK_CPU, DLPACK_CUDA = 1, 2
 CUDA = torch.device("cuda", 0)

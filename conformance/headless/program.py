@@ -13,7 +13,7 @@ from torch.utils import _pytree as pytree
 
 from conformance.headless.autotune import FIRST, Choice, Pick, fixed
 from conformance.headless.device import described, find, replaced
-from conformance.headless.host import Host
+from conformance.headless.cpu_dispatch import Host
 from conformance.headless.interpret import interpreting
 from conformance.headless.kernel import Kernel
 from conformance.headless.memory import Memory

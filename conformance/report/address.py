@@ -5,8 +5,8 @@ from __future__ import annotations
 from functools import lru_cache
 from typing import NamedTuple
 
-from conformance.report import clean
-from conformance.report.look import stage_rank
+from conformance.report import sanitize
+from conformance.report.style import stage_rank
 
 
 class Address(NamedTuple):
@@ -43,4 +43,4 @@ def address(cell: str) -> Address | None:
 
 @lru_cache(maxsize=1 << 14)
 def _part(text: str) -> str:
-    return clean.name(text) or "?"
+    return sanitize.name(text) or "?"

@@ -3,10 +3,10 @@
 from collections.abc import Iterator
 from pathlib import Path
 
-from conformance.report import clean
+from conformance.report import sanitize
 from conformance.report.address import address
 from conformance.report.junit import Run
-from conformance.report.look import look, rank
+from conformance.report.style import look, rank
 from conformance.report.matrix import verdict
 from conformance.report.totals import Total
 
@@ -19,8 +19,8 @@ def annotations(run: Run, limit: int = 10, micrographs: Path | None = None) -> I
     for name, line in bad[:limit]:
         place = address(name)
         where = _source(place.micrograph, micrographs) if place is not None and micrographs is not None else {}
-        said = f"{verdict(line)}: {clean.line(line.get('reason'), 400)}".rstrip(": ")
-        yield command("error", said, title=clean.name(name), **where)
+        said = f"{verdict(line)}: {sanitize.line(line.get('reason'), 400)}".rstrip(": ")
+        yield command("error", said, title=sanitize.name(name), **where)
     if len(bad) > limit:
         yield command("warning", f"and {len(bad) - limit} more unexpected cells; the matrix has them all", title="conformance")
     yield command("notice", Total.of(verdict(line) for line in run.cells.values()).sentence(), title="conformance")
@@ -33,7 +33,7 @@ def command(level: str, message: str, **properties: str) -> str:
 
 
 def _data(text: str) -> str:
-    return clean.line(text).replace("%", "%25").replace("\r", "%0D").replace("\n", "%0A")
+    return sanitize.line(text).replace("%", "%25").replace("\r", "%0D").replace("\n", "%0A")
 
 
 def _property(text: str) -> str:

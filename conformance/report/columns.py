@@ -6,9 +6,9 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field
 from typing import Any
 
-from conformance.report import clean, facts
+from conformance.report import sanitize, facts
 from conformance.report.load import findings, is_digest, mapping, seconds
-from conformance.report.look import LOOKS, look
+from conformance.report.style import LOOKS, look
 from conformance.report.matrix import Entry, Key, Matrix
 
 # Strings on the page itself, all together; longer ones are whole in the evidence.
@@ -28,7 +28,7 @@ class Strings:
     numbers: dict[str, int] = field(default_factory=lambda: {"": 0})
 
     def number(self, text: str) -> int:
-        text = clean.shorten(text, self.limit)
+        text = sanitize.shorten(text, self.limit)
         known = self.numbers.get(text)
         if known is None:
             known = self.numbers[text] = len(self.table)
@@ -62,12 +62,12 @@ def encode(matrix: Matrix, placed: list[tuple[int, Key, Entry]]) -> dict[str, An
     for index, (_, key, entry) in enumerate(placed):
         line = entry.line
         verdicts.append(numbers[entry.verdict])
-        reasons.append(strings.number(clean.line(line.get("reason"), LONGEST)) if line.get("reason") else 0)
+        reasons.append(strings.number(sanitize.line(line.get("reason"), LONGEST)) if line.get("reason") else 0)
         millis.append(round(1000 * seconds(line)))
         of_run.append(runs[id(entry.run)])
         if found := findings(line):
             sparse["findings"][index] = [[strings.number(part) for part in one] for one in found[:20]]
-        if url := clean.link(line.get("url")):
+        if url := sanitize.link(line.get("url")):
             sparse["url"][index] = strings.number(url)
         if key in matrix.flaky:
             sparse["flaky"][index] = [numbers[word] for word in matrix.flaky[key]]
@@ -92,13 +92,13 @@ def evidence(entry: Entry) -> dict[str, Any]:
     """What a cell shows when it is opened, beyond what the page holds."""
     line = entry.line
     found: dict[str, Any] = {"facts": bounded(mapping(line.get("observation")))}
-    texts = {clean.name(name): digest for name, digest in mapping(line.get("texts")).items() if is_digest(digest)}
+    texts = {sanitize.name(name): digest for name, digest in mapping(line.get("texts")).items() if is_digest(digest)}
     if texts:
         found["texts"] = texts
     for name in ("micrograph", "reused"):
         if line.get(name):
             found[name] = bounded(line[name])
-    if len(reason := clean.text(line.get("reason"), FACT_TEXT)) > SHORTEST:
+    if len(reason := sanitize.text(line.get("reason"), FACT_TEXT)) > SHORTEST:
         found["reason"] = reason
     if details := [list(one) for one in findings(line)]:
         found["findings"] = details
@@ -110,16 +110,16 @@ def bounded(value: Any, depth: int = 0) -> Any:
     if value is None or isinstance(value, int):
         return value if value is None or -(1 << 53) < value < 1 << 53 else str(value)
     if isinstance(value, str):
-        return clean.text(value, FACT_TEXT)
+        return sanitize.text(value, FACT_TEXT)
     if isinstance(value, float):
         return value if value - value == 0 else str(value)  # JSON has no infinities
     if depth > 8:
         return "…"
     if isinstance(value, dict):
-        return {clean.name(key): bounded(inner, depth + 1) for key, inner in list(value.items())[:FACT_ITEMS]}
+        return {sanitize.name(key): bounded(inner, depth + 1) for key, inner in list(value.items())[:FACT_ITEMS]}
     if isinstance(value, (list, tuple)):
         return [bounded(inner, depth + 1) for inner in value[:FACT_ITEMS]]
-    return clean.text(value, FACT_TEXT)
+    return sanitize.text(value, FACT_TEXT)
 
 
 def _limit(entries: Iterable[Entry]) -> int:

@@ -7,10 +7,10 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
-from conformance.report import clean, facts
+from conformance.report import sanitize, facts
 from conformance.report.address import Address, address
 from conformance.report.load import Loaded, findings, mapping, no_collection
-from conformance.report.look import stage_rank
+from conformance.report.style import stage_rank
 from conformance.report.matrix import verdict
 
 # What every version of a compiler changes a little: alone it is a movement, beside another it is not the first.
@@ -53,7 +53,7 @@ class Change:
             parts.append(f"{self.old or 'absent'} → {self.new or 'absent'}" + (f": {self.reason}" if self.reason else ""))
         ordered = sorted(self.facts, key=lambda fact: (not _worse(*fact), -_strength(fact[0])))
         for path, old, new in ordered[:most]:
-            parts.append(f"{clean.line(path, 60)} {facts.brief(old)} → {facts.brief(new)}")
+            parts.append(f"{sanitize.line(path, 60)} {facts.brief(old)} → {facts.brief(new)}")
         if len(self.facts) > most:
             parts.append(f"and {len(self.facts) - most} more facts")
         return "; ".join(parts)
@@ -231,7 +231,7 @@ def _worse(path: str, old: Any, new: Any) -> bool:
 
 def _why(line: Mapping[str, Any]) -> tuple[str, str]:
     found = findings(line)
-    return clean.line(line.get("reason"), 200), f"{found[0][1]} {found[0][0]}" if found else ""
+    return sanitize.line(line.get("reason"), 200), f"{found[0][1]} {found[0][0]}" if found else ""
 
 
 # ------------------------------------------------------------------------------------------- a compile
@@ -289,7 +289,7 @@ def _one_cause(change: Change) -> str:
 
 
 def _direction(path: str, old: Any, new: Any) -> str:
-    path = clean.line(path, 60)
+    path = sanitize.line(path, 60)
     if old is None:
         return f"{path} appeared"
     if new is None:
@@ -311,7 +311,7 @@ def _incomparable(old: Loaded, new: Loaded) -> Iterator[str]:
         yield "other expectations: xfail and xpass may differ for that reason alone"
     for what, a, b in (("machine", old.machine, new.machine), ("schema", old.header.get("schema"), new.header.get("schema"))):
         if a != b:
-            yield f"other {what}: {clean.name(a) or 'unknown'} → {clean.name(b) or 'unknown'}"
+            yield f"other {what}: {sanitize.name(a) or 'unknown'} → {sanitize.name(b) or 'unknown'}"
 
 
 def _remade(names: set[str]) -> str:

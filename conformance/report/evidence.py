@@ -12,7 +12,7 @@ from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Any
 
-from conformance.report import clean
+from conformance.report import sanitize
 from conformance.report.columns import CHUNK, evidence
 from conformance.report.load import Loaded, is_digest, mapping
 from conformance.report.matrix import Entry
@@ -52,7 +52,7 @@ class Evidence:
                 runs[digest] = entry.run
                 size = entry.run.text_size(digest)
                 if size is None:
-                    missing.append(clean.name(digest))
+                    missing.append(sanitize.name(digest))
                 else:
                     sizes[digest] = min(size, TEXT)
         total = sum(sizes.values())

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from conformance.report import clean
+from conformance.report import sanitize
 
 # Differ from run to run on the same compiler, so a difference says nothing.
 VOLATILE_ENDS = ("seconds", "_ms", "_us", "_time", "bytes", "_path", "address", "pid", "timestamp")
@@ -97,5 +97,5 @@ def brief(value: Any, limit: int = 60) -> str:
     if isinstance(value, float):
         return f"{value:.4g}"
     if isinstance(value, list):
-        return clean.line(", ".join(brief(one, 30) for one in value[:8]) + (", …" if len(value) > 8 else ""), limit) or "empty"
-    return clean.line(value, limit)
+        return sanitize.line(", ".join(brief(one, 30) for one in value[:8]) + (", …" if len(value) > 8 else ""), limit) or "empty"
+    return sanitize.line(value, limit)

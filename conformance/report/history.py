@@ -12,7 +12,7 @@ from conformance.errors import UsageError
 from conformance.report import facts
 from conformance.report.address import Address, address
 from conformance.report.load import Loaded, mapping, no_collection, plain_version, seconds, version_key
-from conformance.report.look import stage_rank
+from conformance.report.style import stage_rank
 from conformance.report.matrix import differs, verdict
 
 

@@ -8,10 +8,10 @@ from pathlib import Path
 from typing import Any, Protocol
 from xml.etree import ElementTree as xml
 
-from conformance.report import clean
+from conformance.report import sanitize
 from conformance.report.address import Address, address
 from conformance.report.load import findings, seconds
-from conformance.report.look import look
+from conformance.report.style import look
 from conformance.report.matrix import verdict
 
 DETAIL = 4_000
@@ -34,7 +34,7 @@ def write_junit(run: Run, path: Path | str) -> None:
             by_column[place.column].append((place, line))
     root = xml.Element("testsuites", name="conformance")
     for (backend, target), cells in sorted(by_column.items()):
-        root.append(_suite(f"{backend}/{target}", cells, clean.name(run.header.get("started"))))
+        root.append(_suite(f"{backend}/{target}", cells, sanitize.name(run.header.get("started"))))
     for count in ("tests", "failures", "errors", "skipped"):
         root.set(count, str(sum(int(suite.get(count, "0")) for suite in root)))
     xml.ElementTree(root).write(path, encoding="utf-8", xml_declaration=True)
@@ -70,16 +70,16 @@ def _tag(word: str) -> str | None:
 
 def _outcome(case: xml.Element, tag: str, line: Mapping[str, Any]) -> None:
     word = verdict(line)
-    outcome = xml.SubElement(case, tag, message=_xml(f"{word}: {clean.line(line.get('reason'), 400)}".rstrip(": ")))
+    outcome = xml.SubElement(case, tag, message=_xml(f"{word}: {sanitize.line(line.get('reason'), 400)}".rstrip(": ")))
     if tag != "skipped":
         outcome.set("type", _xml(word))
     said = [f"{check} {kind}: {detail}" for kind, check, detail in findings(line)]
-    if url := clean.link(line.get("url")):
+    if url := sanitize.link(line.get("url")):
         said.append(url)
     if said:
-        outcome.text = _xml(clean.text("\n".join(said), DETAIL))
+        outcome.text = _xml(sanitize.text("\n".join(said), DETAIL))
 
 
 def _xml(text: str) -> str:
     """XML has no way to write some characters at all; `clean` has already replaced them, tab and newline aside."""
-    return clean.text(text)
+    return sanitize.text(text)

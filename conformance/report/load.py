@@ -13,7 +13,7 @@ from typing import Any
 
 from conformance import record
 from conformance.errors import UsageError
-from conformance.report import clean
+from conformance.report import sanitize
 
 _DIGEST = re.compile(r"[0-9a-f]{8,64}")
 
@@ -29,7 +29,7 @@ class Loaded:
 
     @property
     def label(self) -> str:
-        return clean.name(self.path.stem)
+        return sanitize.name(self.path.stem)
 
     @property
     def env(self) -> Mapping[str, Any]:
@@ -37,25 +37,25 @@ class Loaded:
 
     @property
     def machine(self) -> str:
-        return clean.name(self.env.get("machine"))
+        return sanitize.name(self.env.get("machine"))
 
     @property
     def suite(self) -> str:
-        return clean.name(self.header.get("suite"))
+        return sanitize.name(self.header.get("suite"))
 
     @property
     def expectations(self) -> str:
-        return clean.name(self.header.get("expectations"))
+        return sanitize.name(self.header.get("expectations"))
 
     @property
     def started(self) -> str:
-        return clean.name(self.header.get("started"))
+        return sanitize.name(self.header.get("started"))
 
     def versions(self, backend: str) -> Mapping[str, str]:
         """What the backend said of itself; `torch` where it said nothing."""
         said = mapping(mapping(self.env.get("backends")).get(backend))
-        found = {clean.name(key): clean.name(value) for key, value in said.items()}
-        return found or ({"torch": clean.name(self.env.get("torch"))} if self.env.get("torch") else {})
+        found = {sanitize.name(key): sanitize.name(value) for key, value in said.items()}
+        return found or ({"torch": sanitize.name(self.env.get("torch"))} if self.env.get("torch") else {})
 
     def version(self, backend: str) -> str:
         """The one version that names a column: the backend's own, else the first that it lists."""
@@ -85,7 +85,7 @@ class Loaded:
                 found = file.read(limit + 1)
         except OSError:
             return None
-        return clean.text(found[:limit]), len(found) > limit
+        return sanitize.text(found[:limit]), len(found) > limit
 
 
 def load(paths: Iterable[Path | str]) -> list[Loaded]:
@@ -100,11 +100,11 @@ def load(paths: Iterable[Path | str]) -> list[Loaded]:
         except UsageError as error:
             unread.append(error)
         else:
-            found.append(Loaded(path, run.header, run.cells, tuple(clean.line(said, 400) for said in run.problems)))
+            found.append(Loaded(path, run.header, run.cells, tuple(sanitize.line(said, 400) for said in run.problems)))
     if not found:
         raise unread[0] if unread else UsageError("no record given")
     if unread:
-        found[0] = replace(found[0], problems=(*(clean.line(error, 400) for error in unread), *found[0].problems))
+        found[0] = replace(found[0], problems=(*(sanitize.line(error, 400) for error in unread), *found[0].problems))
     return sorted(found, key=lambda run: run.started)
 
 
@@ -135,7 +135,7 @@ def findings(line: Mapping[str, Any]) -> list[tuple[str, str, str]]:
     if not said or not isinstance(said, list):
         return []
     found = [mapping(one) for one in said]
-    return [(clean.name(one.get("kind")), clean.name(one.get("check")), clean.text(one.get("detail"), clean.LINE)) for one in found if one]
+    return [(sanitize.name(one.get("kind")), sanitize.name(one.get("check")), sanitize.text(one.get("detail"), sanitize.LINE)) for one in found if one]
 
 
 def seconds(line: Mapping[str, Any]) -> float:

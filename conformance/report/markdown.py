@@ -6,9 +6,9 @@ import re
 from collections.abc import Iterable, Iterator, Sequence
 from itertools import groupby
 
-from conformance.report import clean
+from conformance.report import sanitize
 from conformance.report.load import Loaded
-from conformance.report.look import LETTERS, look, rank
+from conformance.report.style import LETTERS, look, rank
 from conformance.report.matrix import Column, Key, Matrix
 from conformance.report.totals import Total
 
@@ -18,13 +18,13 @@ _SPECIAL = re.compile(r"([\\`*_\[\]#|~>@])")
 
 def escape(value: object, limit: int = 300) -> str:
     """Prose: nothing in it is markup, a mention or a link."""
-    text = clean.line(value, limit).replace("&", "&amp;").replace("<", "&lt;")
+    text = sanitize.line(value, limit).replace("&", "&amp;").replace("<", "&lt;")
     return _SPECIAL.sub(r"\\\1", text).replace("\\@", "@\u200b")
 
 
 def code(value: object, limit: int = 300) -> str:
     """A code span, also where the text holds backticks or the bars of a table."""
-    text = clean.line(value, limit).replace("|", "\\|")
+    text = sanitize.line(value, limit).replace("|", "\\|")
     if not text:
         return ""
     if "`" not in text:
@@ -34,7 +34,7 @@ def code(value: object, limit: int = 300) -> str:
 
 
 def link(url: str) -> str:
-    shown = clean.link(url)
+    shown = sanitize.link(url)
     return f"<{shown}>" if shown and not re.search(r"[<>\s]", shown) else ""
 
 

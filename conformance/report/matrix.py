@@ -7,10 +7,10 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
-from conformance.report import clean
+from conformance.report import sanitize
 from conformance.report.address import address
 from conformance.report.load import Loaded, no_collection, plain_version, version_key
-from conformance.report.look import LOOKS, stage_rank
+from conformance.report.style import LOOKS, stage_rank
 from conformance.report.totals import NOT_JUDGED, Total
 
 
@@ -108,7 +108,7 @@ def _fill(matrix: Matrix) -> None:
 
 def verdict(line: Mapping[str, Any]) -> str:
     word = line.get("verdict")
-    return word if isinstance(word, str) and word in LOOKS else clean.name(word) or "unknown"
+    return word if isinstance(word, str) and word in LOOKS else sanitize.name(word) or "unknown"
 
 
 def differs(old: str, new: str) -> bool:
@@ -151,6 +151,6 @@ def _column_order(column: Column) -> tuple[Any, ...]:
 
 def _said(strange: Mapping[Loaded, list[str]], overlaps: Mapping[tuple[Loaded, Loaded], int]) -> Iterator[str]:
     for run, names in strange.items():
-        yield f"{run.path.name}: {len(names)} lines are not of a cell (the first: {clean.line(names[0], 60)!r}); they are left out"
+        yield f"{run.path.name}: {len(names)} lines are not of a cell (the first: {sanitize.line(names[0], 60)!r}); they are left out"
     for (older, newer), count in overlaps.items():
         yield f"{count} cells of the same version are in both {older.path.name} and {newer.path.name}; {newer.path.name} is shown"

@@ -10,11 +10,11 @@ from typing import Any
 from jinja2 import Environment, FileSystemLoader, StrictUndefined
 from markupsafe import Markup
 
-from conformance.report import clean
+from conformance.report import sanitize
 from conformance.report.columns import CHUNK, encode, order
 from conformance.report.evidence import Evidence, json_text
 from conformance.report.load import Loaded, mapping, no_collection
-from conformance.report.look import LETTERS
+from conformance.report.style import LETTERS
 from conformance.report.matrix import Matrix
 
 HOME = Path(__file__).parent
@@ -71,14 +71,14 @@ def describe(run: Loaded) -> dict[str, Any]:
     argv = run.header.get("argv")
     return {
         "label": run.label,
-        "file": clean.name(run.path.name),
+        "file": sanitize.name(run.path.name),
         "suite": run.suite,
         "started": run.started,
-        "torch": clean.name(run.env.get("torch")),
-        "python": clean.name(run.env.get("python")),
+        "torch": sanitize.name(run.env.get("torch")),
+        "python": sanitize.name(run.env.get("python")),
         "machine": run.machine,
-        "backends": {clean.name(backend): said for backend, said in backends.items()},
-        "argv": [clean.name(word) for word in argv[:50]] if isinstance(argv, list) else [],
+        "backends": {sanitize.name(backend): said for backend, said in backends.items()},
+        "argv": [sanitize.name(word) for word in argv[:50]] if isinstance(argv, list) else [],
         "cells": len(run.cells),
     }
 

@@ -12,10 +12,10 @@ from rich.console import ConsoleOptions, RenderableType
 from rich.table import Table
 from rich.text import Text
 
-from conformance.report import clean
+from conformance.report import sanitize
 from conformance.report.address import Address, address
-from conformance.report.look import LETTERS, Look, look, rank, stage_rank
-from conformance.report.shown import Shown
+from conformance.report.style import LETTERS, Look, look, rank, stage_rank
+from conformance.report.ascii_fallback import Shown
 from conformance.report.totals import Total
 
 Cells = Mapping[str, Mapping[str, Any]]
@@ -102,11 +102,11 @@ class Grid:
         letters = self.gap.join(_letter(stage) for stage in self.stages)
         for column in columns:
             width = self.column_width(column)
-            head = "\n".join([*(clean.shorten(part, width) for part in column), letters])
+            head = "\n".join([*(sanitize.shorten(part, width) for part in column), letters])
             table.add_column(Text(head), no_wrap=True, overflow="crop", width=width)
         width = self.name_width(names, columns)
         for name in names:
-            shown = clean.shorten(name, width)
+            shown = sanitize.shorten(name, width)
             table.add_row(Text(shown), *(self.signs(column, name) for column in columns))
         return table
 
@@ -127,7 +127,7 @@ class Findings(Shown):
         bad.sort(key=lambda pair: (rank(_verdict(pair[1])), pair[0]))
         for cell, line in bad[: self.limit]:
             seen = look(_verdict(line))
-            head = Text.assemble((f"{_sign(seen, options.ascii_only)} {seen.word} ", seen.style), (clean.name(cell), "bold"))
+            head = Text.assemble((f"{_sign(seen, options.ascii_only)} {seen.word} ", seen.style), (sanitize.name(cell), "bold"))
             yield head
             for detail in _details(line):
                 yield Text("    " + detail, overflow="fold")
@@ -146,7 +146,7 @@ class Reasons(Shown):
             if word not in ("pass", "blocked") and not look(word).unexpected:  # what blocks is itself in the list
                 reason = "".join(_details(line)[:1])
                 reason = reason.partition(" (")[0] if word == "xfail" else reason  # the expectation's own words
-                places.setdefault((word, " · ".join([clean.shorten(reason, 160), *_url(line)])), []).append(clean.name(cell))
+                places.setdefault((word, " · ".join([sanitize.shorten(reason, 160), *_url(line)])), []).append(sanitize.name(cell))
         for (word, reason), where in sorted(places.items(), key=lambda item: (rank(item[0][0]), -len(item[1]), item[1])):
             seen = look(word)
             shown = where[0] if len(where) == 1 else f"{len(where)} cells, {where[0]} for one"
@@ -166,14 +166,14 @@ class Doctor(Shown):
         for heading in ("backend", "version", "target", " ".join(LETTERS.values())):
             table.add_column(heading, no_wrap=heading != "version", overflow="fold")
         for backend, targets in self.reasons.items():
-            version = ", ".join(f"{clean.name(k)} {clean.name(v)}" for k, v in self.versions.get(backend, {}).items())
+            version = ", ".join(f"{sanitize.name(k)} {sanitize.name(v)}" for k, v in self.versions.get(backend, {}).items())
             first = (backend, version or "not installed")
             for target, reasons in targets.items():
                 named = {str(stage): reason for stage, reason in reasons.items()}
                 table.add_row(
-                    Text(clean.name(first[0])),
+                    Text(sanitize.name(first[0])),
                     Text(first[1], style="" if version else "dim"),
-                    Text(clean.name(target)),
+                    Text(sanitize.name(target)),
                     _strip([look("unavailable" if stage in named else "pass") for stage in stages], plain),
                 )
                 first = ("", "")
@@ -187,7 +187,7 @@ class Doctor(Shown):
         for backend, targets in self.reasons.items():
             for target, reasons in targets.items():
                 for stage, reason in reasons.items():
-                    places.setdefault(clean.line(reason), []).append((clean.name(backend), clean.name(target), str(stage)))
+                    places.setdefault(sanitize.line(reason), []).append((sanitize.name(backend), sanitize.name(target), str(stage)))
         if places:
             yield Text("")
         sign = _sign(look("unavailable"), plain)
@@ -219,23 +219,23 @@ def _placed(cells: Cells) -> dict[Address, str]:
 
 
 def _verdict(line: Mapping[str, Any]) -> str:
-    return clean.name(line.get("verdict") or "unknown")
+    return sanitize.name(line.get("verdict") or "unknown")
 
 
 def _details(line: Mapping[str, Any]) -> list[str]:
-    reason = clean.line(line.get("reason") or "", 400)
+    reason = sanitize.line(line.get("reason") or "", 400)
     findings = line.get("findings") if isinstance(line.get("findings"), list) else []
     said = [reason] if reason else []
     for finding in findings or []:
         if isinstance(finding, Mapping):
-            detail = clean.line(finding.get("detail") or "", 400)
+            detail = sanitize.line(finding.get("detail") or "", 400)
             if detail != reason:
-                said.append(f"{clean.name(finding.get('check'))} {clean.name(finding.get('kind'))}: {detail}")
+                said.append(f"{sanitize.name(finding.get('check'))} {sanitize.name(finding.get('kind'))}: {detail}")
     return said + _url(line)
 
 
 def _url(line: Mapping[str, Any]) -> list[str]:
-    return [url] if (url := clean.link(line.get("url"))) != "" else []
+    return [url] if (url := sanitize.link(line.get("url"))) != "" else []
 
 
 def _row_names(found: Mapping[Address, str], rows: int) -> list[str]:

@@ -6,7 +6,7 @@ from collections import Counter
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 
-from conformance.report.look import look, rank
+from conformance.report.style import look, rank
 
 # Cells in which the compiler was not judged at this stage; they stay in the denominator, and are named beside it.
 NOT_JUDGED = frozenset({"unavailable", "blocked", "unsupported"})

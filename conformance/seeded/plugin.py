@@ -8,7 +8,7 @@ from __future__ import annotations
 import os
 from typing import Any
 
-from conformance import faults, seeded
+from conformance import plugins, seeded
 
 VARIABLE = "CONFORMANCE_FAULT"
 _active: list[Any] = []
@@ -23,7 +23,7 @@ def pytest_configure(config: Any = None) -> None:
     if not name or _active:
         return
     os.environ[VARIABLE] = name
-    faults.announce([__name__])
+    plugins.announce([__name__])
     chosen = seeded.get(name)
     chosen.__enter__()
     _active.append(chosen)  # for as long as the process lives

@@ -31,7 +31,7 @@ def triage(
 ) -> int:
     """Name the stage at fault and the culprit inside it; shrink the graph; write a repro."""
     from conformance import micrograph
-    from conformance.triage import ladder
+    from conformance.triage import pipeline
     from conformance.triage.subject import find
 
     warnings.filterwarnings("ignore", module=r"torch\.")  # what torch says of settings that triage chose is not for the user
@@ -39,10 +39,10 @@ def triage(
         _seed(seeded)
     chosen = find(subject, backend, target, folder or micrograph.HOME)
     console = Console()
-    found = ladder.triage(
+    found = pipeline.triage(
         chosen, out=out, shrink=not no_reduce, limit=limit, say=lambda text: console.print(text, style="dim", markup=False)
     )
-    console.print(ladder.stages_line(found.results), markup=False)
+    console.print(pipeline.stages_line(found.results), markup=False)
     if found.first is None:
         states = {str(r.verdict) for r in found.results.values()}
         if not states & {"pass"}:
@@ -110,8 +110,8 @@ def selftest(
 ) -> int:
     """Break the compilers on purpose; see whether the suite notices, and where it points."""
     from conformance import seeded
-    from conformance.triage import selftest as runner
-    from conformance.triage.scoreboard import Board
+    from conformance.seeded import selftest as runner
+    from conformance.seeded.scoreboard import Board
 
     faults = {name: fault for name, fault in seeded.all_faults().items() if not culprits or _triaged(fault)}
     for glob in only:
@@ -161,7 +161,7 @@ def _catalogue(faults: list[Any]) -> Table:
 
 
 def _verdict(answers: list[Any], known: list[Any], faults: dict[str, Any], document: Path | None) -> int:
-    from conformance.triage import scoreboard
+    from conformance.seeded import scoreboard
 
     score = scoreboard.Score(answers, faults)
     table = Table("fault", "seeded in", "found in", "kind", "micrograph", "s", title="seeded faults")
@@ -181,7 +181,7 @@ def _verdict(answers: list[Any], known: list[Any], faults: dict[str, Any], docum
 
 
 def _culprits(answers: list[Any], known: list[Any], faults: dict[str, Any], document: Path | None) -> int:
-    from conformance.triage import scoreboard
+    from conformance.seeded import scoreboard
 
     naming = scoreboard.Naming(answers, faults)
     table = Table("fault", "seeded in", "found in", "culprit", "nodes", "s", title="what triage names")

@@ -20,7 +20,7 @@ from torch.utils._python_dispatch import TorchDispatchMode
 
 from conformance import graphs, oracle
 from conformance.stage import Stage
-from conformance.triage import ir
+from conformance.triage import loop_ir_interpreter
 
 
 @dataclass
@@ -365,7 +365,7 @@ def of_code(evidence: Evidence, record: Any, inputs: list[Any], stage: Stage) ->
     if lowered is None or record.postgrad is None:
         return None
     values = node_values(record.postgrad, inputs)
-    run = ir.Run(lowered, inputs, values)
+    run = loop_ir_interpreter.Run(lowered, inputs, values)
     again = _written_again(lowered)
     for operation in lowered.operations:
         own = run.step(operation) and operation.get_name() not in again
@@ -416,7 +416,7 @@ def _written_again(lowered: Any) -> set[str]:
     return {layout.get_buffer().get_name() for layout in layouts if isinstance(layout, loops.MutationLayoutSHOULDREMOVE)}
 
 
-def _differs_from_graph(run: ir.Run, operation: Any, values: dict[str, Any]) -> str | None:
+def _differs_from_graph(run: loop_ir_interpreter.Run, operation: Any, values: dict[str, Any]) -> str | None:
     origin = getattr(operation, "origin_node", None)
     want = values.get(origin.name) if origin is not None else None
     if not isinstance(want, torch.Tensor):
@@ -447,7 +447,7 @@ def _made_by(record: Any, kernel: str, buffer: str) -> set[str]:
     return {buffer}
 
 
-def _first_wrong_kernel(record: Any, inputs: list[Any], run: ir.Run, lowered: Any, again: set[str]) -> tuple[str, str] | None:
+def _first_wrong_kernel(record: Any, inputs: list[Any], run: loop_ir_interpreter.Run, lowered: Any, again: set[str]) -> tuple[str, str] | None:
     """Run the generated program with every kernel watched: the first that leaves in a buffer something else than its IR, or
     that is handed such a buffer by a call of the library."""
     source = getattr(record.program, "source_code", None)

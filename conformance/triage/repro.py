@@ -270,7 +270,7 @@ python {repro.name}    # exits 1 while the defect is there
 def verify(repro: Path, timeout: float = 300.0) -> tuple[int, str]:
     """Run a repro in a fresh process (with the plugins of this run, so that a seeded fault is there too)."""
     code = "import runpy, sys; sys.argv = [sys.argv[1]]; "
-    code += "from conformance.faults import load_plugins; load_plugins(); runpy.run_path(sys.argv[0], run_name='__main__')"
+    code += "from conformance.plugins import load_plugins; load_plugins(); runpy.run_path(sys.argv[0], run_name='__main__')"
     plain = not os.environ.get("CONFORMANCE_PLUGINS")
     command = [sys.executable, str(repro)] if plain else [sys.executable, "-c", code, str(repro)]
     root = str(Path(__file__).resolve().parents[2])

@@ -16,7 +16,7 @@ from conformance.backends.base import Case
 from conformance.stage import STAGES, Stage
 from conformance.triage import culprit as inside
 from conformance.triage.culprit import Culprit, Evidence
-from conformance.triage.held import Held, side_by_side
+from conformance.triage.open_examination import Held, side_by_side
 
 NUMERIC = {"wrong_result", "numeric_drift", "lost_mutation", "wrong_metadata", "metadata_loss", "overfused", "undecomposed"}
 

@@ -9,9 +9,9 @@ from typing import Any
 import pytest
 import torch
 
-from conformance.headless import device, guard, memory
+from conformance.headless import device, device_guard, memory
 from conformance.headless.device import described, find
-from conformance.headless.moved import Moved
+from conformance.headless.errors import Moved
 from conformance.headless.program import Program, session
 from conformance.target import DEVICES, Target
 
@@ -25,7 +25,7 @@ def state() -> dict[str, Any]:
     owners += ["triton.language", "triton.language.core", "triton.language.math", "triton.language.extra.libdevice"]
     owners += ["triton.language.core.tensor", "triton.runtime.interpreter.ReduceOps"]
     found = {f"{o}.{k}": id(v) for o in owners for k, v in vars(find(o)).items() if k not in ("__dict__", "__weakref__")}
-    registry, _, hooks, _ = guard._tables()
+    registry, _, hooks, _ = device_guard._tables()
     found |= {"registry": tuple(registry), "hooks": hooks[0], "driver": id(vars(find("triton.runtime").driver)["_active"])}
     attention = "aten::scaled_dot_product_attention"
     found["attention"] = torch._C._dispatch_has_kernel_for_dispatch_key(attention, "AutogradCUDA")

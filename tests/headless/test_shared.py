@@ -6,8 +6,8 @@ import pytest
 from click.testing import CliRunner
 
 from conformance.commands.show import show
-from conformance.headless import shared
-from conformance.headless.asked import Asked, answered, listening
+from conformance.headless import multi_target
+from conformance.headless.device_queries import Asked, answered, listening
 from conformance.headless.fidelity import normalised
 from conformance.micrograph import load
 from conformance.target import DEVICES, Target
@@ -34,8 +34,8 @@ SLICE = [
 @pytest.mark.parametrize("name", SLICE)
 def test_shared_and_unshared_kernels_are_the_same(name: str) -> None:
     micrograph = load()[name]
-    together = shared.generate(micrograph, TARGETS)
-    alone = shared.generate(micrograph, TARGETS, share=False)
+    together = multi_target.generate(micrograph, TARGETS)
+    alone = multi_target.generate(micrograph, TARGETS, share=False)
     assert list(together) == list(DEVICES)
     for target in DEVICES:
         assert {k: normalised(v) for k, v in together[target].kernels.items()} == {
@@ -47,7 +47,7 @@ def test_shared_and_unshared_kernels_are_the_same(name: str) -> None:
 
 def test_kernels_of_two_targets_are_not_the_same_text() -> None:
     """What the comparison rests on: a target's kernels name its device."""
-    made = shared.generate(load()["pointwise.chain"], TARGETS)
+    made = multi_target.generate(load()["pointwise.chain"], TARGETS)
     texts = {target: "".join(generated.kernels.values()) for target, generated in made.items()}
     assert len(set(texts.values())) == len(DEVICES)
 
@@ -63,7 +63,7 @@ def test_where_two_targets_choose_another_attention_nothing_is_shared(monkeypatc
     from conformance.headless import attention
 
     monkeypatch.setattr(attention, "choice", lambda call: attention.FLASH if call.sm == 80 else attention.EFFICIENT)
-    made = shared.generate(load()["attention.sdpa"], TARGETS)
+    made = multi_target.generate(load()["attention.sdpa"], TARGETS)
     assert made["sm_80"].shares == made["sm_90"].shares == ""
     assert made["sm_90"].apart == ["attention kernel"]
     assert made["sm_120"].shares == "sm_90"

@@ -8,7 +8,7 @@ from pathlib import Path
 from conformance import record
 from conformance.report import facts
 from conformance.report.load import load
-from conformance.report.look import LETTERS, LOOKS, ORDER
+from conformance.report.style import LETTERS, LOOKS, ORDER
 from conformance.stage import STAGES
 from conformance.verdict import Verdict
 

@@ -16,11 +16,11 @@ from report_samples import Tab, Write, cell, header
 from rich.console import Console
 
 from conformance import record, trace
-from conformance.report import clean
+from conformance.report import sanitize
 from conformance.report.annotations import annotations, command
 from conformance.report.diff import compare
-from conformance.report.diffs import DiffTable, diff_json, diff_markdown, diff_page
-from conformance.report.histories import history_page
+from conformance.report.render_diff import DiffTable, diff_json, diff_markdown, diff_page
+from conformance.report.render_history import history_page
 from conformance.report.history import trace as history_of
 from conformance.report.junit import write_junit
 from conformance.report.load import Loaded, load
@@ -233,16 +233,16 @@ def test_any_json_is_shown(tmp_path_factory: pytest.TempPathFactory, heads: dict
 
 @given(st.text(), st.integers(5, 50))
 def test_clean_text_is_printable_and_short(text: str, limit: int) -> None:
-    said = clean.text(text, limit)
+    said = sanitize.text(text, limit)
     assert len(said) <= limit
     assert not re.search("[\x00-\x08\x0b-\x1f\x7f-\x9f\ud800-\udfff]", said)
-    assert clean.text(said, limit) == said
+    assert sanitize.text(said, limit) == said
 
 
 def test_links_are_only_to_the_web() -> None:
-    assert clean.link("https://github.com/x") and clean.link("http://a.b/c")
+    assert sanitize.link("https://github.com/x") and sanitize.link("http://a.b/c")
     for bad in ("javascript:alert(1)", "data:text/html,x", "//evil", "file:///etc/passwd", " https:evil", "ftp://x", None, 3):
-        assert clean.link(bad) == ""
+        assert sanitize.link(bad) == ""
 
 
 def test_reading_never_runs_what_it_reads() -> None:

@@ -8,7 +8,7 @@ import pytest
 import torch
 
 from conformance import oracle
-from conformance.backends.torch_tensorrt.loading import Loader
+from conformance.backends.torch_tensorrt.fresh_process import Loader
 
 pytestmark = pytest.mark.library
 

@@ -8,8 +8,8 @@ import pytest
 
 from conformance import seeded
 from conformance.stage import Stage
-from conformance.triage import ladder
-from conformance.triage.held import Held
+from conformance.triage import pipeline
+from conformance.triage.open_examination import Held
 from conformance.triage.subject import find
 
 TEXT = """import torch
@@ -25,14 +25,14 @@ def thing(tmp_path: Path) -> str:
 
 
 def test_where_nothing_fails_nothing_is_found(tmp_path: Path) -> None:
-    found = ladder.triage(find(thing(tmp_path)))
+    found = pipeline.triage(find(thing(tmp_path)))
     assert found.first is None
     assert Stage.RUNTIME in found.results and Stage.CACHE not in found.results
 
 
 def test_from_a_fault_to_its_repro(tmp_path: Path) -> None:
     with seeded.get("tanh_written_as_sinh"):
-        found = ladder.triage(find(thing(tmp_path)), out=tmp_path / "out", limit=60)
+        found = pipeline.triage(find(thing(tmp_path)), out=tmp_path / "out", limit=60)
     assert found.first is not None and found.first.cell.stage is Stage.CODEGEN
     assert found.culprit is not None and found.culprit.what == "kernel" and "aten.tanh.default" in found.culprit.ops
     assert found.reduced is not None and (found.reduced.before, found.reduced.nodes) == (4, 1)
@@ -59,7 +59,7 @@ def test_a_wrong_graph_is_found_before_a_kernel_is_built(tmp_path: Path, monkeyp
     monkeypatch.setattr(CppPythonBindingsCodeCache, "load_pybinding", build)
     monkeypatch.setattr(CppPythonBindingsCodeCache, "load_pybinding_async", build)
     with seeded.get("gelu_always_tanh"):
-        found = ladder.triage(subject, shrink=False)
+        found = pipeline.triage(subject, shrink=False)
     assert found.first is not None and found.first.cell.stage is Stage.DECOMPOSITION
     assert found.culprit is not None and found.culprit.name == "aten.gelu.default"
 
@@ -73,4 +73,4 @@ def test_a_graph_that_is_odd_while_the_program_is_right_is_no_finding(tmp_path: 
         return earlier if rung != "decomposed" else lambda *inputs: [x + 1.0 for x in earlier(*inputs)]
 
     monkeypatch.setattr(GraphRecord, "at", at)
-    assert ladder.triage(find(thing(tmp_path))).first is None
+    assert pipeline.triage(find(thing(tmp_path))).first is None

@@ -12,7 +12,7 @@ from torch import fx
 
 from conformance import seeded
 from conformance.stage import Stage
-from conformance.triage import ladder
+from conformance.triage import pipeline
 from conformance.triage.reduce import Reducer, cut, size, values_of
 from conformance.triage.subject import find
 
@@ -198,7 +198,7 @@ def Thing(x, a, b): return torch.relu(torch.addmm(x, a, b, beta=3.7, alpha=2.3))
 def test_the_real_compiler(tmp_path: Path, fault: str, text: str, left: list[float]) -> None:
     (tmp_path / "model.py").write_text(text)
     with seeded.get(fault):
-        found = ladder.triage(find(f"{tmp_path}/model.py:Thing"), limit=120)
+        found = pipeline.triage(find(f"{tmp_path}/model.py:Thing"), limit=120)
     assert found.first is not None and found.first.cell.stage is Stage.CODEGEN
     assert found.reduced is not None and found.reduced.nodes == 1, found.reduced
     assert {x.dtype for x in found.reduced.inputs} == {torch.float32}

@@ -8,8 +8,8 @@ import pytest
 
 from conformance import seeded
 from conformance.errors import UsageError
-from conformance.triage.scoreboard import Board, Naming, Score, detections, write
-from conformance.triage.selftest import CLEAN, Caught, cases
+from conformance.seeded.scoreboard import Board, Naming, Score, detections, write
+from conformance.seeded.selftest import CLEAN, Caught, cases
 
 FAULTS = seeded.all_faults()
 RIGHT = Caught("fusion_off", "fusion", "unfused", "norm.layer_norm", seconds=2)

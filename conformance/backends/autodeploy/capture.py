@@ -9,7 +9,7 @@ from typing import Any
 import torch
 from torch import fx, nn
 
-from conformance.backends.autodeploy import nogpu
+from conformance.backends.autodeploy import fake_cuda
 from conformance.backends.autodeploy.loader import Loaded
 from conformance.backends.base import Case
 from conformance.errors import first_line
@@ -35,7 +35,7 @@ def capture(loaded: Loaded, case: Case, module: nn.Module) -> Captured:
     asked = {*micrograph.contract.capture.recompiles, *micrograph.contract.capture.dynamic}
     shapes = dynamic_shapes(micrograph, module, asked)
     try:
-        with loaded.active(), nogpu.answers():
+        with loaded.active(), fake_cuda.answers():
             gm = loaded.module("export").torch_export_to_gm(module, args=inputs, clone=False, dynamic_shapes=shapes)
     except Exception as error:
         refused = plain_export(micrograph, case, shapes)

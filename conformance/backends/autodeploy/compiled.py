@@ -12,9 +12,9 @@ import torch
 from torch import fx
 
 from conformance import oracle
-from conformance.backends.autodeploy import graph, nogpu, plan
+from conformance.backends.autodeploy import graph, fake_cuda, plan
 from conformance.backends.autodeploy.capture import Captured, Unsupported, capture
-from conformance.backends.autodeploy.hazard import lost_reads, overwritten
+from conformance.backends.autodeploy.inplace_hazards import lost_reads, overwritten
 from conformance.backends.autodeploy.passes import Passes, PassResult
 from conformance.backends.autodeploy.runtime import Chosen, compile_backend
 from conformance.backends.autodeploy.streams import multi_streamed
@@ -197,7 +197,7 @@ class AutoDeployCompiled(Compiled):
 
     def _callable(self, program: Callable[..., Any]) -> Callable[..., Any]:
         def call(*inputs: Any) -> Any:
-            with self.passes.loaded.active(), nogpu.answers():
+            with self.passes.loaded.active(), fake_cuda.answers():
                 return program(*inputs)
 
         return call

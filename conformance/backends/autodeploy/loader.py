@@ -29,7 +29,7 @@ from types import ModuleType
 from typing import Any
 from unittest.mock import patch
 
-from conformance.backends.autodeploy import nogpu
+from conformance.backends.autodeploy import fake_cuda
 from conformance.errors import UsageError, first_line
 
 VARIABLE = "TRTLLM_SRC"
@@ -234,7 +234,7 @@ class Loaded:
         """A module of TensorRT-LLM's older passes: `remove_copy_pass`, `patterns.residual_add_norm`."""
         if self.found.form == "standalone":
             raise Missing(f"the legacy pass {name} is not in {self.found}: only a checkout or an installed tensorrt_llm has it")
-        with self.active(), nogpu.answers():
+        with self.active(), fake_cuda.answers():
             try:
                 return importlib.import_module(f"tensorrt_llm._torch.compilation.{name}")
             except ImportError as error:

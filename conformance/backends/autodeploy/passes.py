@@ -21,9 +21,9 @@ from typing import Any
 import torch
 from torch import fx
 
-from conformance.backends.autodeploy import graph, nogpu
+from conformance.backends.autodeploy import graph, fake_cuda
 from conformance.backends.autodeploy.loader import Loaded
-from conformance.backends.autodeploy.traced import remembered
+from conformance.backends.autodeploy.pattern_cache import remembered
 from conformance.errors import first_line, unknown
 
 SUMMARY = re.compile(r"transform=(\w+)\].*\[SUMMARY\] (?:matches=(\d+)|(skipped|disabled))")
@@ -128,7 +128,7 @@ class Passes:
     def run(self, gm: fx.GraphModule, config: Mapping[str, Mapping[str, Any]]) -> tuple[fx.GraphModule, list[PassResult]]:
         """All transforms of `config` in order; stops after one that fails and is not tolerated."""
         results = []
-        with self.loaded.active(), nogpu.answers(), torch.no_grad(), _light_gc(), remembered(self.loaded):
+        with self.loaded.active(), fake_cuda.answers(), torch.no_grad(), _light_gc(), remembered(self.loaded):
             for name, settings in config.items():
                 gm, result = self._one(gm, name, settings)
                 results.append(result)
@@ -203,7 +203,7 @@ class Passes:
 
     def shapes(self, gm: fx.GraphModule) -> None:
         """Compute shapes and dtypes anew, as AutoDeploy does between transforms."""
-        with self.loaded.active(), nogpu.answers():
+        with self.loaded.active(), fake_cuda.answers():
             if self.graphs.placeholders_on_meta(gm):
                 with self.graphs.lift_to_meta(gm):
                     self.graphs.run_shape_prop(gm)

@@ -10,7 +10,7 @@ import torch
 from torch import fx, nn
 
 from conformance import oracle
-from conformance.backends.autodeploy import nogpu
+from conformance.backends.autodeploy import fake_cuda
 from conformance.backends.autodeploy.loader import Loaded
 from conformance.backends.autodeploy.passes import listening
 from conformance.backends.base import Case
@@ -106,7 +106,7 @@ def compile_backend(loaded: Loaded, gm: fx.GraphModule, case: Case, name: str = 
 
 def made(loaded: Loaded, gm: fx.GraphModule, case: Case, name: str, module: nn.Module | None) -> Chosen:
     recording = Recording(gm, case) if name in RECORDING else None
-    with loaded.active(), nogpu.answers(), torch.no_grad(), listening(), oracle.state_kept(module):
+    with loaded.active(), fake_cuda.answers(), torch.no_grad(), listening(), oracle.state_kept(module):
         registry = loaded.module("compile.compiler").CompileBackendRegistry
         program = registry.get(name)(gm, **(recording.settings() if recording else {})).compile()
     if recording is None:

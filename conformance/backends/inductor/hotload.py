@@ -93,7 +93,7 @@ HOTLOAD = Hotload()
 def serve() -> None:
     answers = os.fdopen(os.dup(1), "w")
     os.dup2(2, 1)  # what compilers print must not end up between the answers
-    from conformance.faults import load_plugins
+    from conformance.plugins import load_plugins
 
     load_plugins()
     import torch._inductor.compile_fx  # noqa: F401  (the import is most of the cost; do it while nobody waits)

@@ -11,13 +11,13 @@ from typing import Any
 import torch
 
 from conformance.backends.base import CannotRun, Case, Compiled
-from conformance.backends.torch_tensorrt import observing, runtime
+from conformance.backends.torch_tensorrt import observers, runtime
 from conformance.backends.torch_tensorrt.api import Library
 from conformance.backends.torch_tensorrt.capture import Captured, Refused, capture
-from conformance.backends.torch_tensorrt.enginecache import observe_cache
+from conformance.backends.torch_tensorrt.engine_cache import observe_cache
 from conformance.backends.torch_tensorrt.program import Program, out_spec, state_of
-from conformance.backends.torch_tensorrt.recorder import Recorder, capability_of
-from conformance.backends.torch_tensorrt.recording import Recording
+from conformance.backends.torch_tensorrt.instrument import Recorder, capability_of
+from conformance.backends.torch_tensorrt.compile_log import Recording
 from conformance.errors import first_line
 from conformance.stage import Stage
 from conformance.trace import Observation
@@ -144,21 +144,21 @@ class TorchTensorRTCompiled(Compiled):
 
     def _capture(self) -> Observation:
         assert self.captured is not None
-        return observing.capture(self.recording, self.captured, bool(self.case.micrograph.contract.capture.breaks))
+        return observers.capture(self.recording, self.captured, bool(self.case.micrograph.contract.capture.breaks))
 
     def _decomposition(self) -> Observation:
-        return observing.decomposition(self.recording, self.library)
+        return observers.decomposition(self.recording, self.library)
 
     def _postgrad(self) -> Observation:
-        return observing.postgrad(self.recording)
+        return observers.postgrad(self.recording)
 
     def _fusion(self) -> Observation:
-        return observing.fusion(self.recording, self.library)
+        return observers.fusion(self.recording, self.library)
 
     def _codegen(self) -> Observation:
         capability = capability_of(self.library.trt, self.case.target)
         here = "current" if self.case.target.name == "cuda" else "any"
-        return observing.codegen(self.recording, capability.name if capability is not None else here)
+        return observers.codegen(self.recording, capability.name if capability is not None else here)
 
     def _runtime(self) -> Observation:
         if self.case.target.headless:

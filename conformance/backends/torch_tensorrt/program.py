@@ -16,7 +16,7 @@ from torch import fx, nn
 from torch.utils import _pytree as pytree
 
 from conformance.backends.base import Compiled
-from conformance.backends.torch_tensorrt.recording import Engine
+from conformance.backends.torch_tensorrt.compile_log import Engine
 from conformance.stage import Stage
 from conformance.trace import Observation
 from conformance.verdict import Verdict

@@ -24,7 +24,7 @@ from pathlib import Path
 
 import torch
 
-from conformance.headless.moved import Moved
+from conformance.headless.errors import Moved
 
 CUDA, META = 1, 14  # c10::DeviceType
 REGISTRY = "_ZN3c104impl26device_guard_impl_registryE"

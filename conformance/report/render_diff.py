@@ -9,14 +9,14 @@ from rich.console import ConsoleOptions, Group, RenderableType
 from rich.table import Table
 from rich.text import Text
 
-from conformance.report import clean
+from conformance.report import sanitize
 from conformance.report.columns import bounded
 from conformance.report.diff import CLASSES, Change, Diff, Row
 from conformance.report.diff import Group as Cause
 from conformance.report.load import Loaded, plain_version
 from conformance.report.markdown import about, code, escape, table
 from conformance.report.page import describe, render
-from conformance.report.shown import Shown
+from conformance.report.ascii_fallback import Shown
 
 COMMENT = 60_000  # GitHub takes 65,536 characters
 SIGNS = {"regressed": "✗", "fixed": "✓", "moved": "→", "new": "+", "gone": "−", "reworded": "~"}
@@ -93,7 +93,7 @@ def title(diff: Diff) -> str:
 
 
 def _torch(run: Loaded) -> str:
-    return clean.name(run.env.get("torch")) or "unknown"
+    return sanitize.name(run.env.get("torch")) or "unknown"
 
 
 # ------------------------------------------------------------------------------------------------ JSON
@@ -138,7 +138,7 @@ def _change_json(change: Change) -> dict[str, Any]:
         "reason": change.reason,
         "expected": change.expected,
         "remade": change.remade,
-        "facts": [[clean.name(path), bounded(old), bounded(new)] for path, old, new in change.facts[:50]],
+        "facts": [[sanitize.name(path), bounded(old), bounded(new)] for path, old, new in change.facts[:50]],
     }
 
 

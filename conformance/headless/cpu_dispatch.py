@@ -15,7 +15,7 @@ from torch.utils._pytree import tree_flatten, tree_map_only, tree_unflatten
 
 from conformance.headless.attention import STAND_INS
 from conformance.headless.memory import on_device, on_host
-from conformance.headless.moved import NotInterpretable
+from conformance.headless.errors import NotInterpretable
 
 aten = torch.ops.aten
 

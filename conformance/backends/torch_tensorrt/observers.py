@@ -12,7 +12,7 @@ from torch import fx
 from conformance import graphs
 from conformance.backends.torch_tensorrt.api import Library
 from conformance.backends.torch_tensorrt.capture import Captured
-from conformance.backends.torch_tensorrt.recording import Engine, Recording, shown
+from conformance.backends.torch_tensorrt.compile_log import Engine, Recording, shown
 from conformance.trace import Observation, digest
 from conformance.verdict import Finding, Kind, Verdict
 

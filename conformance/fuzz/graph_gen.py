@@ -15,7 +15,7 @@ from torch.nn import functional as F
 
 from conformance.backends.base import Backend
 from conformance.errors import UsageError
-from conformance.fuzz import pieces
+from conformance.fuzz import op_templates
 from conformance.fuzz.example import Call, Example, generated
 from conformance.fuzz.known import Register
 from conformance.fuzz.runner import Rejected, Served, Tally, runner_for
@@ -177,11 +177,11 @@ class Builder:
         if x := self.pick():
             kind, exact = self.kind(x), x in self.exact
             code, keeps = self._choose(
-                (kind == "float", pieces.SMOOTH, False),
-                (kind == "float", pieces.KEEPING, exact),
-                (kind == "float" and exact, pieces.STEPS, False),
-                (kind == "int", pieces.INTEGER, False),
-                (kind == "bool", pieces.BOOLEAN, False),
+                (kind == "float", op_templates.SMOOTH, False),
+                (kind == "float", op_templates.KEEPING, exact),
+                (kind == "float" and exact, op_templates.STEPS, False),
+                (kind == "int", op_templates.INTEGER, False),
+                (kind == "bool", op_templates.BOOLEAN, False),
                 (kind == "complex", ("{0}.abs()", "{0} * {0}", "{0}.conj()", "torch.view_as_real({0})[..., 0]"), False),
             )
             self.add(code, (x,), None, keeps)
@@ -196,12 +196,12 @@ class Builder:
             return
         mixed = len(kinds) == 2
         code, keeps = self._choose(
-            (kinds == {"float"}, pieces.BINARY_SMOOTH, False),
-            (kinds == {"float"}, pieces.BINARY_KEEPING, exact),
-            (kinds == {"float"} and exact, pieces.BINARY_STEPS, False),
-            (kinds == {"int"}, pieces.BINARY_INTEGER, False),
-            (kinds == {"bool"}, pieces.BINARY_BOOLEAN, False),
-            (mixed, pieces.MIXED, False),
+            (kinds == {"float"}, op_templates.BINARY_SMOOTH, False),
+            (kinds == {"float"}, op_templates.BINARY_KEEPING, exact),
+            (kinds == {"float"} and exact, op_templates.BINARY_STEPS, False),
+            (kinds == {"int"}, op_templates.BINARY_INTEGER, False),
+            (kinds == {"bool"}, op_templates.BINARY_BOOLEAN, False),
+            (mixed, op_templates.MIXED, False),
         )
         swapped = self.kind(x) != "float" if mixed else self.rng.random() < 0.5
         self.add(code, (y, x) if swapped else (x, y), self.shapes[x], keeps)
@@ -221,7 +221,7 @@ class Builder:
     def same_shape(self) -> None:
         if x := self.pick(1):
             dim, exact = self.rng.randrange(len(self.shapes[x])), x in self.exact
-            code, keeps = self._choose((self.kind(x) == "float", pieces.SAME_SHAPE, False), (True, pieces.SAME_KEEPING, exact))
+            code, keeps = self._choose((self.kind(x) == "float", op_templates.SAME_SHAPE, False), (True, op_templates.SAME_KEEPING, exact))
             self.add(code.replace("{d}", str(dim)), (x,), self.shapes[x], keeps)
 
     def reduce(self) -> None:
@@ -231,10 +231,10 @@ class Builder:
         shape, dim, exact = self.shapes[x], self.rng.randrange(len(self.shapes[x])), x in self.exact
         float_ = self.kind(x) == "float"
         code, keeps = self._choose(
-            (float_, pieces.REDUCE, False),
-            (float_, pieces.REDUCE_KEEPING, exact),
-            (float_ and exact, pieces.REDUCE_STEPS, False),
-            (not float_, pieces.REDUCE_INTEGER, False),
+            (float_, op_templates.REDUCE, False),
+            (float_, op_templates.REDUCE_KEEPING, exact),
+            (float_ and exact, op_templates.REDUCE_STEPS, False),
+            (not float_, op_templates.REDUCE_INTEGER, False),
         )
         code = code.replace("{d}", str(dim))
         if self.rng.random() < 0.4 and "select" not in code:
@@ -243,9 +243,9 @@ class Builder:
             self.add(code, (x,), (*shape[:dim], *shape[dim + 1 :]), keeps)
 
     def window(self) -> None:
-        rank, code, size = self.rng.choice(pieces.WINDOWS)
+        rank, code, size = self.rng.choice(op_templates.WINDOWS)
         x = self.pick(rank)
-        if x is not None and (x in self.exact or not any(word in code for word in pieces.STEPPED_WINDOWS)):
+        if x is not None and (x in self.exact or not any(word in code for word in op_templates.STEPPED_WINDOWS)):
             shape = self.shapes[x]
             self.add(code, (x,), (*shape[:-1], size.replace("{n}", shape[-1])))
 
@@ -307,7 +307,7 @@ class Builder:
         x = self.pick(1)
         if x is None or (len(self.shapes[x]) < 2 and self.rng.random() < 0.5):
             return
-        code, _ = self._choose((True, pieces.WRITES, True), (self.kind(x) == "float", pieces.WRITES_SMOOTH, False))
+        code, _ = self._choose((True, op_templates.WRITES, True), (self.kind(x) == "float", op_templates.WRITES_SMOOTH, False))
         args = (x, self._broadcast(x)) if "{1}" in code else (x,)
         if self.kind(x) != "float" and self.kind(args[-1]) == "float":
             return  # a cast to integers, perhaps of what is no integer

@@ -20,7 +20,7 @@ from conformance.target import Target
 from conformance.triage import reduce, repro
 from conformance.triage.culprit import Culprit
 from conformance.triage.doors import door
-from conformance.triage.held import Held, Rungs, Unsettled, right_with_nothing_fused, scratch
+from conformance.triage.open_examination import Held, Rungs, Unsettled, right_with_nothing_fused, scratch
 from conformance.triage.subject import Subject
 from conformance.triage.trail import Trail, follow
 from conformance.workbench import Examination, Result, Workbench

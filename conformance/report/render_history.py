@@ -10,10 +10,10 @@ from rich.table import Table
 from rich.text import Text
 
 from conformance.report.history import History, Trend
-from conformance.report.look import LOOKS, look
+from conformance.report.style import LOOKS, look
 from conformance.report.markdown import about, code, escape, table
 from conformance.report.page import describe, render
-from conformance.report.shown import Shown
+from conformance.report.ascii_fallback import Shown
 
 MOST = 2_000
 SECTIONS = (

@@ -10,7 +10,7 @@ from pathlib import Path
 
 from conformance.errors import UsageError
 from conformance.seeded.fault import Fault
-from conformance.triage.selftest import Caught
+from conformance.seeded.selftest import Caught
 
 DETECTED, LOCALIZED, NAMED = 0.95, 0.90, 0.80  # what the suite must reach
 
@@ -106,7 +106,7 @@ def _in_order(asked: Sequence[Caught], faults: Mapping[str, Fault]) -> list[Caug
 
 
 def _group(caught: Caught, faults: Mapping[str, Fault]) -> str:
-    from conformance.triage.selftest import CLEAN
+    from conformance.seeded.selftest import CLEAN
 
     backend, target = (
         caught.fault.removeprefix(CLEAN).split("/")[:2] if caught.clean else (faults[caught.fault].backend, faults[caught.fault].target)

@@ -21,7 +21,7 @@ from torch import fx
 from conformance import oracle
 from conformance.backends.base import Case
 from conformance.graphs import copied
-from conformance.headless.asked import Asked, listening
+from conformance.headless.device_queries import Asked, listening
 from conformance.headless.device import answering, find, optional
 from conformance.headless.kernel import Kernel
 from conformance.micrograph import Micrograph

@@ -134,7 +134,7 @@ class Worker:
         if not self.alone:  # the others have the other cores
             env |= {"OMP_NUM_THREADS": "1", "TORCHINDUCTOR_COMPILE_THREADS": "1"}
         self.process = subprocess.Popen(
-            [sys.executable, "-m", "conformance.triage.selftest", json.dumps(self.request)],
+            [sys.executable, "-m", "conformance.seeded.selftest", json.dumps(self.request)],
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             stderr=subprocess.DEVNULL,
@@ -189,14 +189,14 @@ def _recorded(name: str, backend: str, target: str, workbench: Any) -> None:
 def examine_culprit(fault: Fault) -> Caught:
     """Triage of the fault, on the first of its micrographs that shows it."""
     from conformance import micrograph
-    from conformance.triage import ladder
+    from conformance.triage import pipeline
     from conformance.triage.subject import Subject
 
     caught, start = Caught(fault.name), time.monotonic()
     library = micrograph.load()
     for name in fault.micrographs:
         with _everywhere(fault):
-            found = ladder.triage(Subject(library[name], fault.backend, fault.target, name), limit=CULPRIT_LIMIT)
+            found = pipeline.triage(Subject(library[name], fault.backend, fault.target, name), limit=CULPRIT_LIMIT)
         caught.examined += 1
         if found.first is not None:
             caught.stage, caught.kind, caught.micrograph, caught.detail = found.first.cell.stage.value, found.kind, name, found.first.reason
@@ -235,15 +235,15 @@ def _results(name: str, backend: str, target: str, workbench: Any) -> dict[Any, 
 @contextlib.contextmanager
 def _everywhere(fault: Fault) -> Iterator[None]:
     """Here, and in the fresh process that the cache stage starts."""
-    from conformance import faults
+    from conformance import plugins
     from conformance.backends.inductor.hotload import HOTLOAD
     from conformance.seeded.plugin import VARIABLE
 
-    kept = {name: os.environ.get(name) for name in (VARIABLE, faults.VARIABLE)}
+    kept = {name: os.environ.get(name) for name in (VARIABLE, plugins.VARIABLE)}
     HOTLOAD.stop()
     with fault:
         os.environ[VARIABLE] = fault.name
-        faults.announce(["conformance.seeded.plugin"])
+        plugins.announce(["conformance.seeded.plugin"])
         try:
             yield
         finally:
