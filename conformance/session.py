@@ -56,6 +56,7 @@ class Session:
     traces: TraceCache | None = field(init=False, default=None)
 
     def __post_init__(self) -> None:
+        torch.set_num_threads(1)  # in this process: one that has started OpenMP's threads cannot be forked any more
         self.micrographs = library.load(self.plan.micrographs)
         self.expected = expectations.load(self.plan.expectations, environment.versions())
         baseline = Baseline(environment.environment()) if self.plan.baseline else None
