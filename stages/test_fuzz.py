@@ -18,6 +18,7 @@ from conformance.fuzz.watchdog import PATIENCE
 from conformance.micrograph import Micrograph
 from conformance.oracle import Difference
 from conformance.target import Target
+from conformance.verdict import Finding
 
 pytestmark = pytest.mark.fuzz
 
@@ -49,7 +50,7 @@ def searched(backend: str, target: str, micrograph: type[Micrograph], source: st
         runner.close()
 
 
-def suspect_of(example: Example, finding: guards.Finding) -> Suspect:
+def suspect_of(example: Example, finding: Finding) -> Suspect:
     return Suspect(example, (Difference(finding.kind, "capture", finding.detail),))
 
 
