@@ -147,7 +147,7 @@ class Player:
         if eager.error is not None:
             return None
         if any(overlaps(given[index]) for index in oracle.mutated(eager, given)):
-            return None  # which of two writes to one place is the last is nobody's promise
+            return None  # which of two writes to one place is the last is not specified
         if not self.compiled:  # the captured graph is run by eager's own kernels: the same answer, and no fp64 needed to judge it
             return oracle.Reference(eager, None)
         with self._cast(call, self.modules[0]):
