@@ -83,8 +83,8 @@ def test_a_process_that_died_is_a_finding_of_the_next_session(kept: Path, monkey
     monkeypatch.setenv("CONFORMANCE_PLUGINS", "tests.fuzz.faulty_backends")
     monkeypatch.setenv("LYING_FAULT", "segfault")
     deadly = replace(ODD, calls=(replace(ODD.calls[0], dims={"b": 2, "n": 17}),))
-    (kept / "fuzz").mkdir()
-    (kept / "fuzz" / "lying-cpu-999999999.current").write_text(json.dumps(deadly.to_json()))
+    (kept / "state" / "fuzz").mkdir(parents=True)
+    (kept / "state" / "fuzz" / "lying-cpu-999999999.current").write_text(json.dumps(deadly.to_json()))
     later = session(LyingBackend("none"), kept)
     found = [confirm(finding) for finding in later.died()]
     assert [(f.kind, f.confirmed) for f in found] == [("crash", True)]
@@ -120,7 +120,7 @@ def test_a_hang_that_hears_no_signal_ends_the_process_and_another_goes_on(kept: 
     assert "another goes on" in ended.stderr, ended.stderr
     assert ended.returncode == 1, ended.stderr
     assert json.loads(ended.stdout)["findings"] == 1
-    assert [f.kind for f in Findings(kept / "fuzz" / "findings.jsonl").known.values()] == ["timeout"]
+    assert [f.kind for f in Findings(kept / "state" / "fuzz" / "findings.jsonl").known.values()] == ["timeout"]
 
 
 def test_equal_findings_have_one_key() -> None:
@@ -172,9 +172,9 @@ def test_a_corrupt_database_and_state_do_not_stop_a_session(kept: Path, lying: N
     database = DirectoryBasedExampleDatabase(kept / "examples")
     place = Keyed(database, "lying/cpu/pointwise.chain/0")
     place.save(b"any", b"\xff\x00nonsense")
-    (kept / "fuzz").mkdir()
-    (kept / "fuzz" / "lying-cpu.json").write_text("{not json")
-    (kept / "fuzz" / "findings.jsonl").write_text('{"id": 1}\nnonsense\n')
+    (kept / "state" / "fuzz").mkdir(parents=True)
+    (kept / "state" / "fuzz" / "lying-cpu.json").write_text("{not json")
+    (kept / "state" / "fuzz" / "findings.jsonl").write_text('{"id": 1}\nnonsense\n')
     one = session(LyingBackend("none"), kept, findings=Findings())
     one.run()
     assert one.tally.examples and not one.new

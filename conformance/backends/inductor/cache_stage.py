@@ -10,6 +10,7 @@ import copy
 import json
 import os
 import shutil
+from collections import Counter
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -61,7 +62,7 @@ def counts() -> dict[str, int]:
 def counted() -> Iterator[dict[str, int]]:
     """Counts what happens inside."""
     before = counts()
-    difference: dict[str, int] = {}
+    difference: Counter[str] = Counter()
     yield difference
     after = counts()
     difference.update({name: after[name] - before[name] for name in after if after[name] != before[name]})
