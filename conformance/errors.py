@@ -1,4 +1,4 @@
-"""What a person did wrong, said in one line."""
+"""A user's mistakes, and exceptions, as one line of text."""
 
 from __future__ import annotations
 
@@ -15,21 +15,34 @@ class UsageError(Exception):
 def unknown(what: str, name: str, known: Iterable[str]) -> UsageError:
     """`unknown backend 'inducter': did you mean inductor? known: …`"""
     names = sorted(known)
-    near = difflib.get_close_matches(name, names, n=3)
+    near = difflib.get_close_matches(name[:200], names[:20_000], n=3)
     hint = f"did you mean {' or '.join(near)}? " if near else ""
     listed = ", ".join(names[:12]) + (f" and {len(names) - 12} more" if len(names) > 12 else "")
     return UsageError(f"unknown {what} {name!r}: {hint}known: {listed or 'none'}")
 
 
-def _place(error: BaseException) -> str:
-    """Where it was raised: all that there is to say of an error without words."""
-    frames = traceback.extract_tb(error.__traceback__)
-    return f" in {Path(frames[-1].filename).name}, line {frames[-1].lineno}: {frames[-1].line}" if frames else ""
+def encodable(text: str) -> str:
+    """The text with every lone surrogate written as `\\udc80`, so that it can be encoded as UTF-8."""
+    return text.encode("utf-8", "backslashreplace").decode("utf-8")
 
 
 def first_line(error: BaseException, limit: int = 300) -> str:
-    """The exception's type and first line of text, short enough for a table."""
-    lines = [line.strip() for line in str(error).splitlines() if line.strip()]
+    """The exception's type and the first line of its text, short enough for a table. It can always be encoded."""
+    lines = [line.strip() for line in _text(error).splitlines() if line.strip()]
     text = " ".join(lines[:2]) if lines and lines[0].endswith(":") else "".join(lines[:1])
     line = f"{type(error).__name__}: {text}" if text else f"{type(error).__name__}{_place(error)}"
     return line if len(line) <= limit else line[: limit - 1] + "…"
+
+
+def _text(error: BaseException) -> str:
+    """What the exception says; its arguments where its own `__str__` fails."""
+    try:
+        return encodable(str(error))
+    except Exception as broken:
+        return encodable(f"{error.args!a} (its text cannot be shown: {type(broken).__name__})")
+
+
+def _place(error: BaseException) -> str:
+    """Where it was raised: all that is known of an error without text."""
+    frames = traceback.extract_tb(error.__traceback__)
+    return f" in {Path(frames[-1].filename).name}, line {frames[-1].lineno}: {frames[-1].line}" if frames else ""

@@ -10,6 +10,9 @@ from urllib.parse import quote
 from xml.etree import ElementTree
 
 import pytest
+from conformance.report.markdown import code, escape, matrix_markdown
+from conformance.report.render_diff import DiffTable, diff_json, diff_markdown, diff_page
+from conformance.report.render_history import history_page
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from report_samples import Tab, Write, cell, header
@@ -19,12 +22,9 @@ from conformance import record, trace
 from conformance.report import sanitize
 from conformance.report.annotations import annotations, command
 from conformance.report.diff import compare
-from conformance.report.render_diff import DiffTable, diff_json, diff_markdown, diff_page
-from conformance.report.render_history import history_page
 from conformance.report.history import trace as history_of
 from conformance.report.junit import write_junit
 from conformance.report.load import Loaded, load
-from conformance.report.markdown import code, escape, matrix_markdown
 from conformance.report.matrix import combine
 from conformance.report.page import write_page
 from conformance.report.terminal import findings_list, matrix_table
@@ -107,7 +107,12 @@ def test_no_attack_runs_on_the_page(hostile: Path, tmp_path: Path, tab: Tab) -> 
     page.locator("details.menu").evaluate_all("all => all.forEach(one => { one.open = true; })")
     page.wait_for_timeout(100)
     assert page.evaluate("window.hacked") is None
-    assert page.eval_on_selector_all("img, iframe, object, embed, form, [onerror], [onload], [onmouseover]", "all => all.length") == 0
+    assert (
+        page.eval_on_selector_all(
+            "img, iframe, object, embed, form, [onerror], [onload], [onmouseover]", "all => all.length"
+        )
+        == 0
+    )
 
 
 def test_commands_to_copy_are_quoted_for_the_shell(write: Write, tmp_path: Path, tab: Tab) -> None:
@@ -115,7 +120,10 @@ def test_commands_to_copy_are_quoted_for_the_shell(write: Write, tmp_path: Path,
     write_page(combine(load([write("run.jsonl", [cell("fusion/inductor/cpu/x'; rm -rf ~; '", "fail")])])), path)
     page = tab.open(path)
     page.click(".row:not(.family) .c.on")
-    assert page.locator(".cmd code").first.inner_text() == r"""conformance show 'fusion/inductor/cpu/x'\''; rm -rf ~; '\'''"""
+    assert (
+        page.locator(".cmd code").first.inner_text()
+        == r"""conformance show 'fusion/inductor/cpu/x'\''; rm -rf ~; '\'''"""
+    )
 
 
 def test_static_pages_hold_only_text(hostile: Path, write: Write, tab: Tab, tmp_path: Path) -> None:
@@ -124,7 +132,9 @@ def test_static_pages_hold_only_text(hostile: Path, write: Write, tab: Tab, tmp_
         path = tmp_path / f"{name}.html"
         path.write_text(text, encoding="utf-8")
         tab.page.goto(path.as_uri())
-        assert tab.page.eval_on_selector_all("script, img, [onerror], [onload], [onmouseover]", "all => all.length") == 0
+        assert (
+            tab.page.eval_on_selector_all("script, img, [onerror], [onload], [onmouseover]", "all => all.length") == 0
+        )
         assert tab.page.evaluate("window.hacked") is None
 
 
@@ -150,7 +160,9 @@ def test_ten_megabytes_do_not_make_the_page_large(write: Write, tmp_path: Path, 
 
 def test_a_digest_cannot_name_another_file(write: Write, tmp_path: Path) -> None:
     (tmp_path / "secret.txt").write_text("the secret")
-    run = load([write("run.jsonl", [cell("fusion/inductor/cpu/a.b", texts={"code": "../secret", "more": "..%2fsecret"})])])[0]
+    run = load(
+        [write("run.jsonl", [cell("fusion/inductor/cpu/a.b", texts={"code": "../secret", "more": "..%2fsecret"})])]
+    )[0]
     assert run.text("../secret", 100) is None
     written = write_page(combine([run]), tmp_path / "matrix.html")
     assert "the secret" not in written[0].read_text()
@@ -182,7 +194,10 @@ def test_junit_is_valid_xml(hostile: Path, tmp_path: Path) -> None:
 
 def test_annotations_stay_one_command_a_line(hostile: Path) -> None:
     lines = list(annotations(load([hostile])[0], limit=100))
-    assert all(line.startswith(("::error ", "::warning ", "::notice ")) and "\n" not in line and "\r" not in line for line in lines)
+    assert all(
+        line.startswith(("::error ", "::warning ", "::notice ")) and "\n" not in line and "\r" not in line
+        for line in lines
+    )
     assert command("error", "a\nb::c%", title="x,y:z") == "::error title=x%2Cy%3Az::a b::c%25"
 
 
@@ -212,7 +227,9 @@ FIELDS = ["verdict", "reason", "findings", "observation", "texts", "seconds", "m
     heads=st.dictionaries(st.sampled_from(["suite", "env", "argv", "started", "expectations"]), ANY),
     lines=st.lists(st.dictionaries(st.sampled_from(FIELDS), ANY), max_size=5),
 )
-def test_any_json_is_shown(tmp_path_factory: pytest.TempPathFactory, heads: dict[str, Any], lines: list[dict[str, Any]]) -> None:
+def test_any_json_is_shown(
+    tmp_path_factory: pytest.TempPathFactory, heads: dict[str, Any], lines: list[dict[str, Any]]
+) -> None:
     """Fields of any type: every format is still written."""
     folder = tmp_path_factory.mktemp("any")
     path = folder / "run.jsonl"
@@ -241,7 +258,16 @@ def test_clean_text_is_printable_and_short(text: str, limit: int) -> None:
 
 def test_links_are_only_to_the_web() -> None:
     assert sanitize.link("https://github.com/x") and sanitize.link("http://a.b/c")
-    for bad in ("javascript:alert(1)", "data:text/html,x", "//evil", "file:///etc/passwd", " https:evil", "ftp://x", None, 3):
+    for bad in (
+        "javascript:alert(1)",
+        "data:text/html,x",
+        "//evil",
+        "file:///etc/passwd",
+        " https:evil",
+        "ftp://x",
+        None,
+        3,
+    ):
         assert sanitize.link(bad) == ""
 
 

@@ -1,0 +1,54 @@
+"""Reading and locking files that anybody may have made: only regular files, and never more than a limit."""
+
+from __future__ import annotations
+
+import os
+import stat
+from pathlib import Path
+
+from conformance.errors import UsageError
+
+KINDS = {
+    stat.S_IFDIR: "a folder",
+    stat.S_IFIFO: "a FIFO",
+    stat.S_IFCHR: "a device",
+    stat.S_IFBLK: "a device",
+    stat.S_IFSOCK: "a socket",
+}
+
+
+def open_regular(path: Path, what: str, flags: int = os.O_RDONLY) -> int:
+    """A descriptor of a regular file. A FIFO, a device or a folder is refused in one line, and never waited for."""
+    try:
+        if os.path.lexists(path):
+            _must_be_regular(os.stat(path).st_mode, path, what)
+        descriptor = os.open(path, flags | os.O_NONBLOCK | os.O_CLOEXEC, 0o666)
+    except (OSError, ValueError) as error:
+        raise UsageError(f"cannot open {what} {path}: {getattr(error, 'strerror', None) or error}") from None
+    try:
+        _must_be_regular(os.fstat(descriptor).st_mode, path, what)  # what was opened, not what was there before
+    except UsageError:
+        os.close(descriptor)
+        raise
+    return descriptor
+
+
+def _must_be_regular(mode: int, path: Path, what: str) -> None:
+    if not stat.S_ISREG(mode):
+        raise UsageError(
+            f"cannot read {what} {path}: it is {KINDS.get(stat.S_IFMT(mode), 'no file')}, not a regular file"
+        )
+
+
+def read_regular(path: Path, what: str, limit: int) -> bytes:
+    """All bytes of a regular file of at most `limit` bytes."""
+    with os.fdopen(open_regular(path, what), "rb") as file:
+        size = os.fstat(file.fileno()).st_size
+        if size > limit:
+            raise UsageError(
+                f"cannot read {what} {path}: it has {size:,} bytes, and no such file has more than {limit:,}"
+            )
+        try:
+            return file.read(limit)
+        except OSError as error:
+            raise UsageError(f"cannot read {what} {path}: {error.strerror}") from None
