@@ -26,6 +26,12 @@ def encodable(text: str) -> str:
     return text.encode("utf-8", "backslashreplace").decode("utf-8")
 
 
+def printable(text: str) -> str:
+    """The text with control characters and what cannot be encoded written as escapes, so that nothing of it is lost."""
+    kept = (c if c in "\n\t" or c.isprintable() else c.encode("unicode_escape", "backslashreplace").decode() for c in text)
+    return encodable("".join(kept))
+
+
 def first_line(error: BaseException, limit: int = 300) -> str:
     """The exception's type and the first line of its text, short enough for a table. It can always be encoded."""
     lines = [line.strip() for line in _text(error).splitlines() if line.strip()]
@@ -37,9 +43,9 @@ def first_line(error: BaseException, limit: int = 300) -> str:
 def _text(error: BaseException) -> str:
     """What the exception says; its arguments where its own `__str__` fails."""
     try:
-        return encodable(str(error))
+        return printable(str(error))
     except Exception as broken:
-        return encodable(f"{error.args!a} (its text cannot be shown: {type(broken).__name__})")
+        return printable(f"{error.args!a} (its text cannot be shown: {type(broken).__name__})")
 
 
 def _place(error: BaseException) -> str:

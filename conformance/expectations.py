@@ -24,10 +24,10 @@ from pathlib import Path
 from packaging.specifiers import InvalidSpecifier, SpecifierSet
 from packaging.version import InvalidVersion, Version
 
+from conformance import paths
 from conformance.errors import UsageError, unknown
 from conformance.verdict import Finding, Kind, Verdict
 
-HOME = Path(__file__).resolve().parent.parent / "fixtures" / "expectations"
 KEYS = {"cell", "kind", "verdict", "when", "url", "repro", "why"}
 
 
@@ -95,10 +95,12 @@ class Expectations:
         return [e for e in self.entries if not any(fnmatchcase(cell, e.cell) for cell in cells)]
 
 
-def load(folder: Path | str = HOME, versions: Mapping[str, str] | None = None) -> Expectations:
+def load(folder: Path | str | None = None, versions: Mapping[str, str] | None = None) -> Expectations:
+    """The expectations of a folder; without one, those that ship with the suite."""
+    folder = paths.expectations() if folder is None else Path(folder)
     entries: list[Expectation] = []
     hashed = hashlib.sha256()
-    for file in sorted(Path(folder).glob("*.toml")):
+    for file in sorted(folder.glob("*.toml")):
         raw = file.read_bytes()
         hashed.update(raw)
         try:

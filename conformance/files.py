@@ -24,7 +24,7 @@ def open_regular(path: Path, what: str, flags: int = os.O_RDONLY) -> int:
             _must_be_regular(os.stat(path).st_mode, path, what)
         descriptor = os.open(path, flags | os.O_NONBLOCK | os.O_CLOEXEC, 0o666)
     except (OSError, ValueError) as error:
-        raise UsageError(f"cannot open {what} {path}: {getattr(error, 'strerror', None) or error}") from None
+        raise UsageError(f"cannot read {what} {path}: {getattr(error, 'strerror', None) or error}") from None
     try:
         _must_be_regular(os.fstat(descriptor).st_mode, path, what)  # what was opened, not what was there before
     except UsageError:

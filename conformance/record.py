@@ -125,7 +125,7 @@ def is_digest(value: Any) -> bool:
     return isinstance(value, str) and _DIGEST.fullmatch(value) is not None
 
 
-def unexpected(line: Mapping[str, Any]) -> bool:
+def is_unexpected(line: Mapping[str, Any]) -> bool:
     """Does this cell make a run fail? The engine's own word where the line has it; else it follows from the verdict."""
     said = line.get("unexpected")
     return said if isinstance(said, bool) else VERDICTS.get(line.get("verdict", ""), False)

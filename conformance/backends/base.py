@@ -1,4 +1,9 @@
-"""What a compiler must answer to take part. Third parties plug in by the entry point group `conformance.backends`."""
+"""What a compiler must answer to take part, and what it may answer besides.
+
+A backend is a class derived from `Backend` that compiles to a `Compiled`. Third parties plug in by the entry point group
+`conformance.backends`. What only some backends can do is a protocol below: fuzzing asks for `Jit`, triage for `Triaged`, repros for
+`HasRepro`, bisecting for `Released`.
+"""
 
 from __future__ import annotations
 
@@ -6,9 +11,10 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, Protocol, runtime_checkable
 
 from conformance.micrograph import Micrograph
+from conformance.seam import Seam
 from conformance.stage import STAGES, Stage
 from conformance.target import Target
 from conformance.trace import Observation
@@ -42,12 +48,13 @@ class CannotRun(Exception):
 class Compiled(ABC):
     """One compile. Called as a user would call it, then asked what each stage showed.
 
-    The workbench calls it once, observes `capture` … `codegen`, calls it again and again for `runtime`, then asks for
+    An examination calls it once, observes `capture` … `codegen`, calls it again and again for `runtime`, then asks for
     what disturbs it most: `recapture` and the `cache` stage. It closes it at the end."""
 
     module: Any = None  # whose parameters and buffers a call may change (None: it has none of its own)
-    survives: bool = True  # outputs outlive the next call; False where the backend documents that they do not
+    outputs_persist: bool = True  # outputs outlive the next call; False where the backend documents that they do not
     replays: int = 0  # further calls with values of their own, where what runs is a recording
+    progress: Callable[[Stage], None] = staticmethod(lambda stage: None)  # told which stage is being worked on
 
     @abstractmethod
     def __call__(self, *inputs: Any) -> Any: ...
@@ -74,7 +81,7 @@ class Compiled(ABC):
         """The program made without fusing: where it is right and the fused one wrong, fusion is at fault."""
         return None
 
-    def ways(self) -> Mapping[str, Callable[[], AbstractContextManager[Any]]]:
+    def execution_contexts(self) -> Mapping[str, Callable[[], AbstractContextManager[Any]]]:
         """Other surroundings in which a call must give the same: {"on a side stream": …}."""
         return {}
 
@@ -99,8 +106,14 @@ class Compiled(ABC):
 
 
 class Backend(ABC):
+    """name            as it stands in cells
+    default_target  what code is made for when a run names no target
+    variant_of      the backend that this one is another way of calling; a run that names no backend leaves variants out
+    """
+
     name: str
     default_target: str = "cpu"
+    variant_of: str | None = None
 
     @abstractmethod
     def versions(self) -> dict[str, str]:
@@ -121,7 +134,58 @@ class Backend(ABC):
         """The targets this backend makes code for at all; any other is `unsupported`."""
         return ("cpu",)
 
+    def preload(self, target: Target) -> None:
+        """Import, and make once, what every compile for the target needs; compile nothing. Processes are forked afterwards."""
 
-def nowhere(reason: str) -> dict[Stage, str]:
+    def seams(self) -> tuple[Seam, ...]:
+        """The tables of private names that the backend relies on, for `doctor` and for the test that takes each name away."""
+        return ()
+
+    def settings_changed(self) -> dict[str, str]:
+        """What the suite changes in the compiler's settings, each with its reason, for `doctor`."""
+        return {}
+
+
+def all_unavailable(reason: str) -> dict[Stage, str]:
     """No stage can be observed, for this one reason."""
     return dict.fromkeys(STAGES, reason)
+
+
+# ------------------------------------------------------------------------------------- optional capabilities
+
+
+@runtime_checkable
+class Jit(Protocol):
+    """Compiles at the first call and guards every later one: what fuzzing of sizes and guards can call."""
+
+    def compile_entry(self, module: Any) -> Callable[..., Any]:
+        """The callable that a user gets: `torch.compile(module)`."""
+
+    def marked(self, case: Case, inputs: tuple[Any, ...]) -> tuple[Any, ...]:
+        """The inputs with the contract's dynamic dims marked."""
+
+    def settings(self, case: Case) -> AbstractContextManager[None]:
+        """The settings that every process which compiles the case has to agree on."""
+
+
+@runtime_checkable
+class Triaged(Protocol):
+    """Can say what happened inside a stage of a failing compile."""
+
+    def evidence(self, case: Case, examination: Any | None = None) -> Any:
+        """A `conformance.triage.evidence.Evidence` of the case; of an open examination, where there is one."""
+
+
+@runtime_checkable
+class HasRepro(Protocol):
+    """Can be called from a script that imports nothing of this project."""
+
+    def repro_entry(self, stage: str) -> tuple[str, str] | None:
+        """The name of the function that compiles a module as far as a stage, and the text that defines it."""
+
+
+@runtime_checkable
+class Released(Protocol):
+    """Has releases that bisecting can install."""
+
+    package: str  # the distribution whose versions are tried

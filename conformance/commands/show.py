@@ -87,9 +87,9 @@ def _across(cell: Cell, folder: str | None) -> int:
 
 
 def _micrograph(cell: Cell, folder: str | None) -> type[Micrograph]:
-    from conformance import micrograph
+    from conformance.library import load
 
-    library = micrograph.load(folder or micrograph.HOME)
+    library = load(folder)
     if cell.micrograph not in library:
         raise unknown("micrograph", cell.micrograph, library)
     return library[cell.micrograph]
@@ -112,14 +112,15 @@ def _from_record(cell: Cell, path: Path) -> tuple[dict[str, Any], dict[str, str]
 def _now(cell: Cell, folder: str | None) -> tuple[dict[str, Any], dict[str, str]]:
     from conformance import backends, environment, expectations
     from conformance.baseline import Baseline
+    from conformance.judge import Judge
+    from conformance.session import results_here
     from conformance.target import Target
-    from conformance.workbench import Workbench
 
     chosen = _micrograph(cell, folder)
     target, backend = Target.parse(cell.target), backends.get(cell.backend)
-    bench = Workbench(expectations.load(versions=environment.versions()), Baseline(environment.environment()))
+    judge = Judge(expectations.load(versions=environment.versions()), Baseline(environment.environment()))
     with console(stderr=True).status("compiling"):
-        results = bench.examine(chosen, backend, target, {cell.stage})
+        results = results_here(chosen, backend, target, {cell.stage}, judge)
     if cell.stage not in results:
         raise UsageError(f"{cell} was not observed")
     result = results[cell.stage]

@@ -13,7 +13,7 @@ from conformance.report.totals import Total
 def annotations(run: record.Run, limit: int = 10, micrographs: Path | None = None) -> Iterator[str]:
     """A line an unexpected cell, at most `limit` (GitHub shows ten of a step), then one with the totals.
     With the folder of micrographs, an annotation stands at the class of its micrograph."""
-    bad = [(name, line) for name, line in run.cells.items() if record.unexpected(line)]
+    bad = [(name, line) for name, line in run.cells.items() if record.is_unexpected(line)]
     bad.sort(key=lambda pair: (rank(verdict(pair[1])), pair[0]))
     for name, line in bad[:limit]:
         place = address(name)

@@ -17,7 +17,7 @@ from conformance.report.matrix import Entry
 SEVERITY = (WRONG, LOST, MORE, FIXED, FEWER, CODE, BOOKKEEPING)
 # What a finding costs the user, by its kind; every other kind is a wrong answer.
 KINDS = {
-    **dict.fromkeys(("match_loss", "undecomposed", "metadata_loss"), LOST),
+    **dict.fromkeys(("match_loss", "undecomposed", "metadata_loss", "unobserved"), LOST),
     **dict.fromkeys(("graph_break", "extra_recompile", "unfused", "cache_miss"), MORE),
 }
 VERDICTS = {"fallback": LOST, "unsupported": LOST, "error": WRONG, "timeout": WRONG, "fail": WRONG, "xfail": WRONG}
@@ -131,7 +131,7 @@ class Comparison:
             side, one = ("new", new) if new.verdict in UNSEEN else ("old", old)
             if one.verdict == "blocked":
                 return "blocked by an earlier stage"
-            if side == "new" and old.verdict not in UNSEEN and record.unexpected(new.line):
+            if side == "new" and old.verdict not in UNSEEN and record.is_unexpected(new.line):
                 return ""  # the engine says that it should have been seen
             return f"not observable in the {side} record: {sanitize.line(one.line['reason'], 160) or 'no reason given'}"
         if (

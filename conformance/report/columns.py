@@ -79,8 +79,8 @@ def encode(matrix: Matrix, placed: Placed) -> dict[str, Any]:
             sparse["url"][index] = strings.number(url)
         if key in matrix.flaky:
             sparse["flaky"][index] = [numbers[word] for word in matrix.flaky[key]]
-        if record.unexpected(line) != look(entry.verdict).unexpected:
-            sparse["surprise"][index] = int(record.unexpected(line))
+        if record.is_unexpected(line) != look(entry.verdict).unexpected:
+            sparse["surprise"][index] = int(record.is_unexpected(line))
         if key.stage in plots:
             name, fact = plots[key.stage]
             value = facts.number(line["observation"].get(fact))

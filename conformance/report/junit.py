@@ -48,7 +48,7 @@ def _case(suite: xml.Element, place: Address, line: Mapping[str, Any]) -> None:
     word = verdict(line)
     if word == "pass":
         return
-    tag = "error" if word in ("error", "timeout") else "failure" if record.unexpected(line) else "skipped"
+    tag = "error" if word in ("error", "timeout") else "failure" if record.is_unexpected(line) else "skipped"
     outcome = xml.SubElement(case, tag, message=f"{word}: {sanitize.line(line['reason'], 400)}".rstrip(": "))
     if tag != "skipped":
         outcome.set("type", word)

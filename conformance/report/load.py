@@ -60,8 +60,9 @@ class Loaded(record.Run):
         return packages.get(backend) or next(iter(packages.values()), "")
 
     def producer(self, stage: str, backend: str) -> str:
-        """The revision of the code that made the facts of this stage; before schema 2, the suite's."""
-        return sanitize.name(self.header.get("producers", {}).get(f"{stage}/{backend}")) or self.suite
+        """The revision of the code that made the facts of this stage (or of all stages); before schema 2, the suite's."""
+        producers = self.header.get("producers", {})
+        return sanitize.name(producers.get(f"{stage}/{backend}") or producers.get(backend)) or self.suite
 
     def world(self, backend: str) -> tuple[object, ...]:
         """All of a run that must be equal for the verdicts of a backend to have to be equal."""

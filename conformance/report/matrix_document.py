@@ -62,7 +62,7 @@ def _totals(matrix: Matrix) -> Table:
     rows: list[list[Cell]] = []
     unexpected: dict[Column, int] = dict.fromkeys(matrix.columns, 0)
     for key, entry in matrix.entries.items():
-        unexpected[key.column] += record.unexpected(entry.line)
+        unexpected[key.column] += record.is_unexpected(entry.line)
     for column, stages in matrix.totals().items():
         whole = sum((total.verdicts for total in stages.values()), Total().verdicts)
         cells = [f"{stages[stage].passed}/{stages[stage].cells}" if stage in stages else "" for stage in matrix.stages]
@@ -101,7 +101,7 @@ def _strip(matrix: Matrix, column: Column, name: str) -> Span:
 
 
 def _unexpected(matrix: Matrix) -> Iterator[Block]:
-    bad = [(key, entry) for key, entry in matrix.entries.items() if record.unexpected(entry.line)]
+    bad = [(key, entry) for key, entry in matrix.entries.items() if record.is_unexpected(entry.line)]
     if not bad:
         return
     bad.sort(key=lambda pair: (rank(pair[1].verdict), pair[0].micrograph, pair[0].column))
@@ -194,7 +194,7 @@ def matrix_json(matrix: Matrix) -> dict[str, Any]:
                 "version": key.column.version,
                 "machine": key.column.machine,
                 "verdict": entry.verdict,
-                "unexpected": record.unexpected(entry.line),
+                "unexpected": record.is_unexpected(entry.line),
                 "reason": bounded(entry.line["reason"]),
                 "findings": [dict(zip(("kind", "check", "detail"), one, strict=True)) for one in findings(entry.line)],
                 "observation": bounded(entry.line["observation"]),

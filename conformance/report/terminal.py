@@ -127,7 +127,7 @@ class Findings(Shown):
     limit: int = 20
 
     def parts(self, options: ConsoleOptions) -> Iterator[RenderableType]:
-        bad = [(cell, line) for cell, line in self.cells.items() if record.unexpected(line)]
+        bad = [(cell, line) for cell, line in self.cells.items() if record.is_unexpected(line)]
         bad.sort(key=lambda pair: (rank(verdict(pair[1])), pair[0]))
         for cell, line in bad[: self.limit]:
             seen = look(verdict(line))
@@ -152,7 +152,7 @@ class Reasons(Shown):
         places: dict[tuple[str, str], list[str]] = {}
         for cell, line in sorted(self.cells.items()):
             word = verdict(line)
-            if word not in ("pass", "blocked") and not record.unexpected(line):  # what blocks is itself in the list
+            if word not in ("pass", "blocked") and not record.is_unexpected(line):  # what blocks is itself in the list
                 reason = "".join(_details(line)[:1])
                 reason = reason.partition(" (")[0] if word == "xfail" else reason  # the expectation's own words
                 places.setdefault((word, " · ".join([sanitize.shorten(reason, 160), *_url(line)])), []).append(
@@ -253,7 +253,7 @@ def _row_names(found: Mapping[Address, str], rows: int, cells: Cells) -> list[st
     bad = {
         place.micrograph
         for name, line in cells.items()
-        if record.unexpected(line) and (place := address(name)) is not None
+        if record.is_unexpected(line) and (place := address(name)) is not None
     }
     kept: list[str] = []
     for family, members in groupby(names, key=lambda name: name.partition(".")[0]):
