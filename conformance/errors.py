@@ -28,7 +28,9 @@ def encodable(text: str) -> str:
 
 def printable(text: str) -> str:
     """The text with control characters and what cannot be encoded written as escapes, so that nothing of it is lost."""
-    kept = (c if c in "\n\t" or c.isprintable() else c.encode("unicode_escape", "backslashreplace").decode() for c in text)
+    kept = (
+        c if c in "\n\t" or c.isprintable() else c.encode("unicode_escape", "backslashreplace").decode() for c in text
+    )
     return encodable("".join(kept))
 
 

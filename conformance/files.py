@@ -1,12 +1,19 @@
-"""Reading and locking files that anybody may have made: only regular files, and never more than a limit."""
+"""Reading files that anybody may have made: only regular files, never more than a limit, and checked against a
+schema."""
 
 from __future__ import annotations
 
 import os
 import stat
+import tomllib
 from pathlib import Path
+from typing import Any
+
+import msgspec
 
 from conformance.errors import UsageError
+
+MAX_TOML = 4 << 20
 
 KINDS = {
     stat.S_IFDIR: "a folder",
@@ -52,3 +59,21 @@ def read_regular(path: Path, what: str, limit: int) -> bytes:
             return file.read(limit)
         except OSError as error:
             raise UsageError(f"cannot read {what} {path}: {error.strerror}") from None
+
+
+def read_toml(path: Path) -> tuple[dict[str, Any], bytes]:
+    """The tables of a TOML file, and its bytes."""
+    raw = read_regular(path, "the file", MAX_TOML)
+    try:
+        return tomllib.loads(raw.decode()), raw
+    except (ValueError, RecursionError) as error:  # not TOML, not UTF-8, nested without end
+        raise UsageError(f"{path} is not TOML: {error}") from None
+
+
+def mismatch(value: Any, schema: Any) -> str:
+    """What is wrong with a value of JSON or TOML, in a few words; empty where it is of the schema (a type)."""
+    try:
+        msgspec.convert(value, schema)
+    except msgspec.ValidationError as error:
+        return str(error).replace("`", "").replace("$.", "").replace(" - at $", "")
+    return ""

@@ -21,7 +21,7 @@ from typing import Annotated, Any, Required, TypedDict
 import msgspec
 
 from conformance.errors import UsageError, encodable
-from conformance.files import open_regular, read_regular
+from conformance.files import mismatch, open_regular, read_regular
 from conformance.trace import digest
 from conformance.verdict import Verdict
 
@@ -175,7 +175,7 @@ def _add(run: Run, raw: bytes | None) -> str:
     if not isinstance(value, dict) or "cell" not in value:
         return " is half-written or not a cell: left out"
     value = {key: inner for key, inner in value.items() if inner is not None}
-    if problem := _mismatch(value, CellLine):
+    if problem := mismatch(value, CellLine):
         return f" is not a cell ({problem}): left out"
     for key, make in _CELL_DEFAULTS.items():
         if key not in value:
@@ -209,14 +209,6 @@ def _depth(value: Any) -> int:
     return depth
 
 
-def _mismatch(value: Any, schema: Any) -> str:
-    try:
-        msgspec.convert(value, schema)
-    except msgspec.ValidationError as error:
-        return str(error).replace("`", "").replace("$.", "")
-    return ""
-
-
 def _header(raw: bytes | None, path: Path) -> dict[str, Any]:
     if raw is None:
         raise UsageError(f"{path} is empty: not a record; make one with `conformance run --record {path.name}`")
@@ -232,7 +224,7 @@ def _header(raw: bytes | None, path: Path) -> dict[str, Any]:
     value = {key: inner for key, inner in value.items() if inner is not None}
     if isinstance(value.get("env"), dict):
         value["env"] = {key: inner for key, inner in value["env"].items() if inner is not None}
-    if problem := _mismatch(value, Header):
+    if problem := mismatch(value, Header):
         raise UsageError(f"{path} is not a conformance record: its header is not of the schema ({problem})")
     return {**{key: make() for key, make in _HEADER_DEFAULTS.items()}, **value}
 

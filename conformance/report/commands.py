@@ -123,10 +123,7 @@ def _print(found: Diff, brief: bool, everything: bool) -> None:
 
 def _diff_page(found: Diff, before: Loaded, after: Loaded, right: Side, path: Path, any_revision: bool) -> None:
     """Each column of the old record beside the one of the new that it is compared with."""
-    versions = [
-        {(backend, run.version(backend)) for backend in {name.split("/")[1] for name in run.cells}}
-        for run in (before, after)
-    ]
+    versions = [{(backend, run.version(backend)) for backend in run.backends} for run in (before, after)]
     both = combine([before, after], apart=("old", "new") if versions[0] & versions[1] else ("", ""))
     columns = {(entry.run, *key.column[:2]): key.column for key, entry in both.entries.items()}
     compared = {

@@ -5,6 +5,7 @@ from __future__ import annotations
 import gc
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
+from functools import cached_property
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -12,6 +13,7 @@ from packaging.version import InvalidVersion, Version
 
 from conformance import record, sanitize
 from conformance.errors import UsageError
+from conformance.report.address import address
 
 
 class Machine(NamedTuple):
@@ -49,6 +51,11 @@ class Loaded(record.Run):
     def torch(self) -> str:
         return sanitize.name(self.env.get("torch"))
 
+    @cached_property
+    def backends(self) -> set[str]:
+        """Those that the record has cells of."""
+        return {place.backend for name in self.cells if (place := address(name)) is not None}
+
     def versions(self, backend: str) -> dict[str, str]:
         """The backend's packages and their versions; torch alone where the header does not name the backend."""
         packages = self.env.get("backends", {}).get(backend) or ({"torch": self.torch} if self.torch else {})
@@ -60,7 +67,8 @@ class Loaded(record.Run):
         return packages.get(backend) or next(iter(packages.values()), "")
 
     def producer(self, stage: str, backend: str) -> str:
-        """The revision of the code that made the facts of this stage (or of all stages); before schema 2, the suite's."""
+        """The revision of the code that made the facts of this stage (or of all stages); before schema 2, the
+        suite's."""
         producers = self.header.get("producers", {})
         return sanitize.name(producers.get(f"{stage}/{backend}") or producers.get(backend)) or self.suite
 

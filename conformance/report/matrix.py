@@ -151,7 +151,7 @@ def _column_names(runs: Iterable[Loaded]) -> dict[tuple[Loaded, str], tuple[str,
     two."""
     runs = list(runs)
     machines = machine_names(runs)
-    pairs = {(run, place.backend) for run in runs for cell in run.cells if (place := address(cell)) is not None}
+    pairs = [(run, backend) for run in runs for backend in run.backends]
     builds: dict[tuple[str, str], set[str]] = defaultdict(set)
     for run, backend in pairs:
         builds[backend, plain_version(run.version(backend))].add(run.version(backend))

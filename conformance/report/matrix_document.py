@@ -46,8 +46,7 @@ def matrix_blocks(matrix: Matrix, title: str = "Compatibility matrix") -> Iterat
 
 
 def _about(run: Loaded) -> Cell:
-    backends = {address for name in run.cells for address in name.split("/")[1:2]}
-    versions = ", ".join(f"{name} {run.version(name)}" for name in sorted(backends))
+    versions = ", ".join(f"{name} {run.version(name)}" for name in sorted(run.backends))
     parts = [
         versions,
         " ".join(part for part in run.machine if part),

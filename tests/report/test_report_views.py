@@ -1,4 +1,5 @@
-"""The views of the page in a real browser: what moved, upstream reports, trends; a phone, a keyboard, a screen reader."""
+"""The views of the page in a real browser: what moved, upstream reports, trends; a phone, a keyboard, a screen
+reader."""
 
 from __future__ import annotations
 
@@ -19,13 +20,17 @@ from conformance.report.load import load
 from conformance.report.matrix import combine
 from conformance.report.page import write_page
 
-GRAPH = 'def forward(self, x: "f32[8]"):\n    {op}: "f32[8]" = torch.ops.aten.{op}.default(x);  x = None\n    return ({op},)\n'
+GRAPH = """def forward(self, x: "f32[8]"):
+    {op}: "f32[8]" = torch.ops.aten.{op}.default(x);  x = None
+    return ({op},)
+"""
 OPS = ("rsqrt", "sqrt", "reciprocal")
 TEXTS = {op: GRAPH.format(op=op) for op in OPS}
 
 
 def lines(version: int) -> list[dict[str, Any]]:
-    """Three versions: 1 → 2 changes a decomposition in two micrographs, 2 → 3 loses a match, breaks one and fixes one."""
+    """Three versions: 1 → 2 changes a decomposition in two micrographs, 2 → 3 loses a match, breaks one and fixes
+    one."""
     found = []
     for name in ("norm.rms", "norm.layer"):
         op = OPS[min(version - 1, 1)]
@@ -36,8 +41,12 @@ def lines(version: int) -> list[dict[str, Any]]:
     found += compile_of("attention.sdpa", "inductor", "cpu", postgrad=match, fusion=kernels)
     wrong = [finding("wrong_result", "0.13 off")]
     upstream = {"upstream": ["pytorch#198094"], "title": "softmax of an empty row"}
-    found.append(cell("runtime/inductor/cpu/edge.nan", "fail" if version == 3 else "pass", findings=wrong * (version == 3)))
-    found.append(cell("runtime/inductor/cpu/edge.inf", "xfail" if version < 3 else "pass", findings=wrong * (version < 3)))
+    found.append(
+        cell("runtime/inductor/cpu/edge.nan", "fail" if version == 3 else "pass", findings=wrong * (version == 3))
+    )
+    found.append(
+        cell("runtime/inductor/cpu/edge.inf", "xfail" if version < 3 else "pass", findings=wrong * (version < 3))
+    )
     found[-1] |= upstream
     found += compile_of("mlp.same", "inductor", "cpu", capture={"guards": {f"G{version}": 1}})
     found += compile_of("mlp.same", "inductor", "sm_90")
@@ -110,11 +119,15 @@ def test_a_cause_shows_its_compiles_the_graphs_and_the_commands(made: Path, tab:
     gone = page.locator(".cause .sides td.del:not(.m)").all_inner_texts()
     come = page.locator(".cause .sides td.add:not(.m)").all_inner_texts()
     assert any("aten.rsqrt" in line for line in gone) and any("aten.sqrt" in line for line in come)
-    assert "conformance triage decomposition/inductor/cpu/norm.layer" in page.locator(".cause .cmd code").all_inner_texts()
+    assert (
+        "conformance triage decomposition/inductor/cpu/norm.layer" in page.locator(".cause .cmd code").all_inner_texts()
+    )
 
 
 def test_the_panel_tells_what_differs_from_the_other_version(made: Path, tab: Tab) -> None:
-    page = tab.open(made, "#view=moved&pair=inductor cpu: 2.11.0 .. 2.12.0&cell=decomposition/inductor/cpu/norm.rms@2.12.0")
+    page = tab.open(
+        made, "#view=moved&pair=inductor cpu: 2.11.0 .. 2.12.0&cell=decomposition/inductor/cpu/norm.rms@2.12.0"
+    )
     page.wait_for_selector("#panel .against .sides")
     facts = page.locator("#panel .against table.facts tr").all_inner_texts()
     assert facts == ["ops.aten.rsqrt.default\t1 → 0", "ops.aten.sqrt.default\t0 → 1", "digest\trsqrt → sqrt"]
@@ -198,14 +211,20 @@ def test_upstream_reports_by_release(made: Path, tab: Tab) -> None:
 # ------------------------------------------------------------------------------- what was clicked, a phone
 
 VIEWS = ("moved", "upstream", "matrix", "trends", "time")
-CLICKED = {"moved": ".differ .c >> nth=10", "upstream": ".reports .state >> nth=2", "matrix": ".row:not(.family) .c.on >> nth=12"}
+CLICKED = {
+    "moved": ".differ .c >> nth=10",
+    "upstream": ".reports .state >> nth=2",
+    "matrix": ".row:not(.family) .c.on >> nth=12",
+}
 ON_TOP = """element => {
-  const box = element.getBoundingClientRect(), at = document.elementFromPoint(box.left + box.width / 2, box.top + box.height / 2);
+  const box = element.getBoundingClientRect();
+  const at = document.elementFromPoint(box.left + box.width / 2, box.top + box.height / 2);
   return element === at || element.contains(at);
 }"""
 CLIPPED = """() => [...document.querySelectorAll('header *, #view *, #panel *, #legend, .row .name')].filter(one => {
   const style = getComputedStyle(one), box = one.getBoundingClientRect();
-  if (!box.width || !one.checkVisibility({contentVisibilityAuto: true}) || one.closest('.wide, .scroll, svg')) return false;
+  if (!box.width || !one.checkVisibility({contentVisibilityAuto: true})) return false;
+  if (one.closest('.wide, .scroll, svg')) return false;
   const hides = style.overflowX === 'hidden' || style.overflowX === 'clip';
   return hides && one.scrollWidth > one.clientWidth + 1 || box.right > innerWidth + 1 && !one.closest('#grid');
 }).map(one => one.className + ' ' + one.textContent.slice(0, 60))"""
@@ -213,7 +232,9 @@ CLIPPED = """() => [...document.querySelectorAll('header *, #view *, #panel *, #
 
 @pytest.mark.parametrize("view", CLICKED)
 @pytest.mark.parametrize("size", ["tab", "phone"])
-def test_the_panel_never_covers_what_was_clicked(made: Path, view: str, size: str, request: pytest.FixtureRequest) -> None:
+def test_the_panel_never_covers_what_was_clicked(
+    made: Path, view: str, size: str, request: pytest.FixtureRequest
+) -> None:
     page = request.getfixturevalue(size).open(made, f"#view={view}")
     clicked = page.locator(CLICKED[view])
     clicked.click()
@@ -276,7 +297,9 @@ def test_axe_finds_nothing_serious(made: Path, chromium: Any, axe: str, scheme: 
         page.evaluate(axe)
         found = page.evaluate("axe.run(document, {resultTypes: ['violations']})")["violations"]
         serious = [(one["id"], one["nodes"][0]["html"][:160], one["nodes"][0]["failureSummary"][:300]) for one in found]
-        assert [one for one, full in zip(serious, found, strict=True) if full["impact"] in ("serious", "critical")] == [], view
+        assert [
+            one for one, full in zip(serious, found, strict=True) if full["impact"] in ("serious", "critical")
+        ] == [], view
     tab.context.close()
 
 
