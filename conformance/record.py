@@ -153,6 +153,12 @@ def read(path: Path | str) -> Run:
     return run
 
 
+def header(path: Path) -> dict[str, Any]:
+    """The header of a record alone: what the record was made with."""
+    with os.fdopen(open_regular(path, "the record"), "rb") as file:
+        return _header(next(_lines(file), (0, None))[1], path)
+
+
 def _lines(file: Any) -> Iterator[tuple[int, bytes | None]]:
     """Each line that is not blank, with its number; None for one that is too long."""
     number = 0

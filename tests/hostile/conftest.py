@@ -7,7 +7,8 @@ from collections.abc import Iterator
 from typing import Any
 
 import pytest
-from support.browser import chromium, phone, tab  # noqa: F401
+
+from tests.support.browser import chromium, phone, tab  # noqa: F401
 
 SECONDS = 300
 

@@ -13,9 +13,8 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
-from support.samples import cell, header
-
 from conformance import record, trace
+from tests.support.samples import cell, header
 
 SECRET = "TOPSECRET-of-another-file"
 RUN = "window.hacked = true"

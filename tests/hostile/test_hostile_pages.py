@@ -15,8 +15,6 @@ from corpus import TEXTS, hostile_cell
 from hypothesis import given
 from hypothesis import strategies as st
 from rich.console import Console
-from support.browser import Tab
-from support.samples import cell, write_record
 
 from conformance import record, sanitize, trace
 from conformance.report.annotations import annotations, command
@@ -30,6 +28,8 @@ from conformance.report.matrix_document import matrix_blocks
 from conformance.report.moved import diff_blocks, history_blocks
 from conformance.report.page import write_page
 from conformance.report.terminal import findings_list, matrix_table, reasons_list
+from tests.support.browser import Tab
+from tests.support.samples import cell, write_record
 
 ATTACKS = list(TEXTS.values())
 VIEWS = ("moved", "upstream", "matrix", "trends", "time")

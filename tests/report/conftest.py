@@ -7,10 +7,10 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from support.browser import chromium, phone, tab  # noqa: F401
-from support.samples import Write, write_record
 
 from conformance.report.load import Loaded, load
+from tests.support.browser import chromium, phone, tab  # noqa: F401
+from tests.support.samples import Write, write_record
 
 
 @pytest.fixture

@@ -10,10 +10,10 @@ from pathlib import Path
 import click
 import pytest
 from click.shell_completion import ShellComplete
-from support.samples import Write, compile_of
 
 from conformance import cli
 from conformance.report.style import counted
+from tests.support.samples import Write, compile_of
 
 WITHOUT_TORCH = """
 import sys, time

@@ -9,7 +9,6 @@ from typing import Any
 
 import pytest
 from click.testing import CliRunner
-from support.samples import STAGES, Write, cell, compile_of, finding, header
 
 from conformance.report import facts
 from conformance.report.commands import diff as diff_command
@@ -17,6 +16,7 @@ from conformance.report.diff import Diff, Swap, compare, sides
 from conformance.report.document import markdown
 from conformance.report.load import Loaded
 from conformance.report.moved import COMMENT, diff_blocks, diff_json
+from tests.support.samples import STAGES, Write, cell, compile_of, finding, header
 
 RunOf = Callable[..., Loaded]
 NAME = "fusion/inductor/cpu/norm.a"

@@ -10,7 +10,6 @@ from typing import Any
 
 import pytest
 from click.testing import CliRunner
-from support.samples import Write, cell, compile_of, finding
 
 from conformance.errors import UsageError
 from conformance.report.commands import history as history_command
@@ -19,6 +18,7 @@ from conformance.report.history import History, trace
 from conformance.report.load import Loaded, load
 from conformance.report.matrix import combine
 from conformance.report.upstream import Report, reports
+from tests.support.samples import Write, cell, compile_of, finding
 
 RunOf = Callable[..., Loaded]
 

@@ -8,13 +8,13 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from support.browser import Tab
-from support.samples import STAGES, Write, cell, compile_of
 
 from conformance import trace
 from conformance.report.load import load
 from conformance.report.matrix import combine
 from conformance.report.page import write_page
+from tests.support.browser import Tab
+from tests.support.samples import STAGES, Write, cell, compile_of
 
 BEFORE = """def forward(self, x: "f32[8, 8]", y: "f32[8, 8]"):
     # the residual

@@ -6,12 +6,12 @@ from pathlib import Path
 
 import pytest
 from click.testing import CliRunner
-from support.samples import Write, cell, compile_of
 
 from conformance.errors import UsageError
 from conformance.report.load import load
 from conformance.report.matrix import combine
 from conformance.report.readme import BEGIN, END, main, renewed
+from tests.support.samples import Write, cell, compile_of
 
 ROOT = Path(__file__).parents[2]
 

@@ -13,7 +13,6 @@ from xml.etree import ElementTree
 import pytest
 from click.testing import CliRunner
 from rich.console import Console
-from support.samples import STAGES, Write, cell, compile_of
 
 from conformance.errors import UsageError
 from conformance.report.annotations import annotations
@@ -24,6 +23,7 @@ from conformance.report.load import load, version_key
 from conformance.report.matrix import Column, Matrix, combine
 from conformance.report.matrix_document import matrix_blocks
 from conformance.report.terminal import doctor_table, findings_list, matrix_table
+from tests.support.samples import STAGES, Write, cell, compile_of
 
 
 def matrix_markdown(matrix: Matrix) -> str:

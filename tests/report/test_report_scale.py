@@ -11,13 +11,13 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from support.browser import Tab
-from support.generate import generate
-from support.samples import Write, cell
 
 from conformance.report.load import load
 from conformance.report.matrix import combine
 from conformance.report.page import write_page
+from tests.support.browser import Tab
+from tests.support.generate import generate
+from tests.support.samples import Write, cell
 
 
 def test_five_thousand_cells_are_under_three_megabytes(tmp_path: Path) -> None:

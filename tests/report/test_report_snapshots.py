@@ -11,7 +11,6 @@ from typing import Any
 import pytest
 from click.testing import CliRunner
 from rich.console import Console
-from support.samples import cell, compile_of, finding, write_record
 
 from conformance import trace
 from conformance.report.commands import diff as diff_command
@@ -23,6 +22,7 @@ from conformance.report.matrix import combine
 from conformance.report.matrix_document import matrix_blocks, upstream_blocks
 from conformance.report.moved import diff_blocks, history_blocks
 from conformance.report.upstream import reports
+from tests.support.samples import cell, compile_of, finding, write_record
 
 GRAPH = """def forward(self, x: "f32[8, 8]"):
     rsqrt: "f32[8, 8]" = torch.ops.aten.rsqrt.default(x);  x = None

@@ -11,14 +11,14 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from support.browser import Tab
-from support.samples import Write, cell, compile_of, finding
 
 from conformance import trace
 from conformance.report.commands import diff as diff_command
 from conformance.report.load import load
 from conformance.report.matrix import combine
 from conformance.report.page import write_page
+from tests.support.browser import Tab
+from tests.support.samples import Write, cell, compile_of, finding
 
 GRAPH = """def forward(self, x: "f32[8]"):
     {op}: "f32[8]" = torch.ops.aten.{op}.default(x);  x = None
