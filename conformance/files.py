@@ -14,6 +14,8 @@ import msgspec
 from conformance.errors import UsageError
 
 MAX_TOML = 4 << 20
+MAX_JSON = 4 << 20
+MAX_DEPTH = 32
 
 KINDS = {
     stat.S_IFDIR: "a folder",
@@ -68,6 +70,32 @@ def read_toml(path: Path) -> tuple[dict[str, Any], bytes]:
         return tomllib.loads(raw.decode()), raw
     except (ValueError, RecursionError) as error:  # not TOML, not UTF-8, nested without end
         raise UsageError(f"{path} is not TOML: {error}") from None
+
+
+def read_json(path: Path, what: str, limit: int = MAX_JSON) -> Any:
+    """The value of a JSON file."""
+    return parse_json(read_regular(path, what, limit), f"{what} {path}")
+
+
+def parse_json(raw: bytes | str, what: str) -> Any:
+    """A JSON value that is not nested deeper than any of ours."""
+    try:
+        value = msgspec.json.decode(raw)
+    except (ValueError, RecursionError) as error:
+        raise UsageError(f"{what} is not JSON: {error}") from None
+    if depth(value) > MAX_DEPTH:
+        raise UsageError(f"{what} is nested deeper than {MAX_DEPTH} levels")
+    return value
+
+
+def depth(value: Any) -> int:
+    """How deep lists and tables are nested in a value; counting ends just above the limit."""
+    deep, layer = 0, [value]
+    while layer and deep <= MAX_DEPTH:
+        deep += 1
+        inner = (one.values() if isinstance(one, dict) else one for one in layer if isinstance(one, (dict, list)))
+        layer = [each for values in inner for each in values]
+    return deep
 
 
 def mismatch(value: Any, schema: Any) -> str:

@@ -21,7 +21,7 @@ from typing import Annotated, Any, Required, TypedDict
 import msgspec
 
 from conformance.errors import UsageError, encodable
-from conformance.files import mismatch, open_regular, read_regular
+from conformance.files import MAX_DEPTH, depth, mismatch, open_regular, read_regular
 from conformance.trace import digest
 from conformance.verdict import Verdict
 
@@ -32,7 +32,6 @@ FOLDERS = re.compile(r"(?<![\w.])/(?:[\w.+-]+/)+(?=[\w.+-]+\.(?:py|cpp|h|so)\b)"
 MAX_FILE = 1 << 30
 MAX_LINE = 8 << 20
 MAX_TEXT = 16 << 20
-MAX_DEPTH = 32
 PROBLEMS = 1_000  # how many lines about broken lines are kept
 _DIGEST = re.compile(r"[0-9a-f]{8,64}")
 
@@ -203,16 +202,7 @@ def _decode(raw: bytes) -> Any:
         except (ValueError, RecursionError):
             return None
     brackets = raw.count(b"[") + raw.count(b"{")
-    return value if brackets <= MAX_DEPTH or _depth(value) <= MAX_DEPTH else None
-
-
-def _depth(value: Any) -> int:
-    depth, layer = 0, [value]
-    while layer and depth <= MAX_DEPTH:
-        depth += 1
-        inner = (one.values() if isinstance(one, dict) else one for one in layer if isinstance(one, (dict, list)))
-        layer = [each for values in inner for each in values]
-    return depth
+    return value if brackets <= MAX_DEPTH or depth(value) <= MAX_DEPTH else None
 
 
 def _header(raw: bytes | None, path: Path) -> dict[str, Any]:
@@ -354,7 +344,7 @@ def _json(value: Mapping[str, Any]) -> bytes:
         return json.dumps(plain(value), ensure_ascii=False, separators=(",", ":")).encode()
 
 
-def plain(value: Any, depth: int = 0) -> Any:
+def plain(value: Any, level: int = 0) -> Any:
     """The value as JSON can say it: keys are text, NaN and infinities are text, half a surrogate pair is escaped."""
     if value is None or isinstance(value, (bool, int)):
         return value
@@ -362,12 +352,12 @@ def plain(value: Any, depth: int = 0) -> Any:
         return value if math.isfinite(value) else str(value)
     if isinstance(value, str):
         return encodable(value)
-    if depth >= 2 * MAX_DEPTH:
+    if level >= 2 * MAX_DEPTH:
         return "…"
     if isinstance(value, Mapping):
-        return {encodable(str(key)): plain(inner, depth + 1) for key, inner in value.items()}
+        return {encodable(str(key)): plain(inner, level + 1) for key, inner in value.items()}
     if isinstance(value, (list, tuple, set, frozenset)):
-        return [plain(inner, depth + 1) for inner in value]
+        return [plain(inner, level + 1) for inner in value]
     return encodable(str(value))
 
 

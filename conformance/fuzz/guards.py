@@ -25,10 +25,10 @@ from conformance.backends.base import Case
 from conformance.backends.inductor import cache_stage
 from conformance.backends.inductor.backend import InductorBackend
 from conformance.backends.inductor.compiled import empty_caches
-from conformance.backends.inductor.guards import Counting
+from conformance.backends.inductor.guard_probes import Counting
 from conformance.backends.inductor.seam import seam
 from conformance.errors import UsageError
-from conformance.fuzz.example import Call, Example
+from conformance.fuzz.example import MODES, RESTART, STANCES, Call, Example
 from conformance.fuzz.runner import _own_code, overlaps
 from conformance.fuzz.strategies import plain
 from conformance.fuzz.watchdog import Hung, limited
@@ -38,11 +38,8 @@ from conformance.micrograph import Micrograph
 from conformance.target import CPU
 from conformance.verdict import Finding, Kind
 
-MODES = ("", "grad", "autocast", "inference")
 LAYOUTS = ("contiguous", "transposed", "offset", "strided", "expanded")
 UNPROMISED = ("strided", "expanded")  # strides that are no products of sizes: when they are guarded as numbers is not promised
-STANCES = ("force_eager", "eager_on_recompile", "fail_on_recompile")
-RESTART = "restart"
 TOURED = 32  # captures that a tour may need
 DYNAMIC = "dynamic"
 COMPILED = "guards, compiled"
