@@ -1,6 +1,8 @@
-"""One case that the fuzzer ran, as plain data: from it come the inputs, the repro, and a micrograph of the deterministic
-lane. Files of examples are anybody's: they name micrographs of the library, ops of the tables and numbers, and nothing in
-them is run or taken for a path."""
+"""One case that the fuzzer ran, as plain data: from it come the inputs, the repro, and a micrograph of the suite.
+
+Files of examples are anybody's: they name micrographs of the library, ops of the tables and numbers, and nothing in them
+is run or taken for a path.
+"""
 
 from __future__ import annotations
 
@@ -63,7 +65,8 @@ class Call:
     dtype: str = ""  # of all inputs that allow it, and of the module; "": as declared
     seed: int = 0
     mode: str = ""  # what surrounds the call: grad, autocast, inference
-    stance: str = ""  # of torch.compiler.set_stance, for this call; "restart": Dynamo forgets, as in a new process, and caches do not
+    # Of torch.compiler.set_stance, for this call. "restart": Dynamo forgets, as in a new process, and caches do not.
+    stance: str = ""
     scalars: tuple[tuple[int, int | float], ...] = ()  # inputs that are numbers, where they are not as declared
 
     def inputs(
@@ -197,7 +200,7 @@ class Example:
 
 
 def _from_library(name: str) -> type[Micrograph]:
-    """A micrograph that ships with the suite. Its file is looked up among those that are there: a name is no path."""
+    """A micrograph that ships with the suite. Its file is looked up among those there are: a name is no path."""
     root = paths.micrographs()
     files = {".".join(file.relative_to(root).with_suffix("").parts): file for file in root.rglob("[!_]*.py")}
     file = files.get(name.rpartition(".")[0])

@@ -1,5 +1,6 @@
-"""A generated graph as data: inputs, lines that each name an op of the tables, outputs. Its source text is made from the
-tables, so that a graph read from a file can say which ops run, and never what code does.
+"""A generated graph as data: inputs, lines that each name an op of the tables, outputs.
+
+Its source text is made from the tables, so that a graph read from a file can say which ops run, and never what code does.
 """
 
 from __future__ import annotations
@@ -99,11 +100,12 @@ class Graph:
         specs = "\n".join(f"        {given.spec()}," for given in self.inputs)
         body = "\n".join(f"        {line}" for line in self.lines)
         named = {word for given in self.inputs for word in re.findall(r"\b[abck]\b", given.spec())}
+        dims = {dim: size for dim, size in DIMS.items() if dim in named}
         text = (
             "import torch\nfrom torch.nn import functional as F\n\n"
             "from conformance.micrograph import Contract, Micrograph, Tensor\n\n\n"
             'class NAME(Micrograph):\n    """A graph made up by the fuzzer."""\n\n'
-            f"    dims = { {dim: size for dim, size in DIMS.items() if dim in named}!r}\n    inputs = (\n{specs}\n    )\n"
+            f"    dims = {dims!r}\n    inputs = (\n{specs}\n    )\n"
             "    contract = Contract()\n\n"
             f"    def forward(self, {', '.join(given.name for given in self.inputs)}):\n{body}\n"
             f"        return {', '.join(self.outputs)}{',' if len(self.outputs) == 1 else ''}\n"

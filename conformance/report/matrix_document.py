@@ -133,12 +133,13 @@ def upstream_blocks(found: list[Report]) -> Iterator[Block]:
         [
             [Span(report.name, "code"), " ", Span(report.url, "link")],
             Span(report.title, "", 160),
+            report.stage,
             *(_sign(report, column) for column in columns),
             Span(_repro(report), "code"),
         ]
         for report in found
     ]
-    yield Table(["report", "what it is", *(column.label for column in columns), "repro"], rows)
+    yield Table(["report", "what goes wrong", "stage", *(column.label for column in columns), "repro"], rows)
 
 
 def _sign(report: Report, column: Column) -> str:
@@ -147,10 +148,7 @@ def _sign(report: Report, column: Column) -> str:
 
 
 def _repro(report: Report) -> str:
-    """Of the newest release that shows it; else of the newest there is."""
-    alive = [one for one in report.sightings.values() if one.state == "alive"]
-    chosen = (alive or list(report.sightings.values()))[-1]
-    return f"conformance triage {'/'.join(chosen.key.place)}"
+    return f"conformance triage {'/'.join(report.shown.key.place)}"
 
 
 def upstream_json(found: list[Report]) -> list[dict[str, Any]]:
@@ -159,6 +157,7 @@ def upstream_json(found: list[Report]) -> list[dict[str, Any]]:
             "report": report.name,
             "title": report.title,
             "url": report.url,
+            "stage": report.stage,
             "micrographs": report.micrographs,
             "repro": _repro(report),
             "releases": [

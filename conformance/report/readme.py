@@ -21,18 +21,26 @@ END = "<!-- records: end -->"
 
 
 def summary(matrix: Matrix) -> Iterator[Block]:
-    """How many micrographs and stages, what is unexpected, and a row for each series (versions with equal totals together)."""
+    """How many micrographs and stages, what is unexpected, and a row a series (versions with equal totals together)."""
     unexpected = sum(record.is_unexpected(entry.line) for entry in matrix.entries.values())
     found = f"{counted(unexpected, 'cell')} unexpected" if unexpected else "nothing unexpected"
     sizes = f"{counted(len(matrix.rows), 'micrograph')}, {counted(len(matrix.stages), 'stage')}"
-    yield Paragraph(f"{counted(len(matrix.runs), 'record')} of {sizes}: {counted(len(matrix.entries), 'cell')}, {found}.")
-    yield Table(["backend", "target", "recorded on", "versions", "pass", "and the rest"], list(_rows(matrix)), frozenset({4}))
+    records, cells = counted(len(matrix.runs), "record"), counted(len(matrix.entries), "cell")
+    yield Paragraph(f"{records} of {sizes}: {cells}, {found}.")
+    head = ["backend", "target", "recorded on", "versions", "pass", "and the rest"]
+    yield Table(head, list(_rows(matrix)), frozenset({4}))
 
 
 def _rows(matrix: Matrix) -> Iterator[list[str]]:
-    totals = {column: sum((one.verdicts for one in stages.values()), Total().verdicts) for column, stages in matrix.totals().items()}
-    machines = {key.column: " ".join(part for part in entry.run.machine if part) for key, entry in matrix.entries.items()}
-    alike = lambda column: (*column.series[:2], machines[column], sorted(totals[column].items()))
+    totals = {
+        column: sum((one.verdicts for one in stages.values()), Total().verdicts)
+        for column, stages in matrix.totals().items()
+    }
+    machines = {key.column: " ".join(filter(None, entry.run.machine)) for key, entry in matrix.entries.items()}
+
+    def alike(column: Column) -> tuple[object, ...]:
+        return (*column.series[:2], machines[column], sorted(totals[column].items()))
+
     for _, group in groupby(matrix.columns, key=alike):
         columns: list[Column] = list(group)
         total = Total(totals[columns[0]])
@@ -55,7 +63,7 @@ def renewed(text: str, matrix: Matrix) -> str:
 @click.argument("document", type=click.Path(path_type=Path), default=Path("README.md"))
 @click.argument("records", nargs=-1, type=click.Path(path_type=Path))
 def main(document: Path, records: tuple[Path, ...]) -> None:
-    """Write the table of recorded runs into DOCUMENT (default: README.md), from RECORDS (default: reports/*.jsonl beside it)."""
+    """Write the table of recorded runs into DOCUMENT (default: README.md), from RECORDS (default: reports/*.jsonl)."""
     matrix = combine(load(records or sorted((document.parent / "reports").glob("*.jsonl"))))
     document.write_text(renewed(document.read_text(encoding="utf-8"), matrix), encoding="utf-8")
     click.echo(f"wrote the table of {counted(len(matrix.runs), 'record')} into {document}")

@@ -53,6 +53,17 @@ class Report:
         repository = REPOSITORIES.get(found[1].lower(), found[1]) if found else ""
         return f"https://github.com/{repository}/issues/{found[2]}" if found and "/" in repository else ""
 
+    @property
+    def shown(self) -> Sighting:
+        """The newest release that has the defect; the newest of all where none has."""
+        alive = [one for one in self.sightings.values() if one.state == ALIVE]
+        return (alive or list(self.sightings.values()))[-1]
+
+    @property
+    def stage(self) -> str:
+        """The stage at which the defect was found; empty where no release shows it."""
+        return self.shown.key.stage if self.shown.state == ALIVE else ""
+
 
 def reports(matrix: Matrix) -> list[Report]:
     """Every report that a line names, with its state in each column that has the micrograph."""

@@ -127,6 +127,8 @@ def upstream(context: Context) -> dict[str, Any] | None:
                 "name": report.name,
                 "title": report.title,
                 "url": report.url,
+                "stage": report.stage,
+                "shown": context.cells[report.shown.key],
                 "at": [[numbers[c], states.index(s.state), context.cells[s.key]] for c, s in report.sightings.items()],
             }
             for report in found

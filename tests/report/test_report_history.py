@@ -17,7 +17,7 @@ from conformance.report.commands import matrix as matrix_command
 from conformance.report.history import History, trace
 from conformance.report.load import Loaded, load
 from conformance.report.matrix import combine
-from conformance.report.upstream import Report, reports
+from conformance.report.upstream import FAILS, Report, reports
 from tests.support.samples import Write, cell, compile_of, finding
 
 RunOf = Callable[..., Loaded]
@@ -164,6 +164,7 @@ def test_a_report_is_alive_fixed_or_not_observable_in_each_release(
     runs = [run_of(f"2.{k}.jsonl", reported(found), torch=f"2.{k}.0") for k, found in enumerate(verdicts, 11)]
     (report,) = reports(combine(runs))
     assert states(report) == expected
+    assert report.stage == next((stage for found in reversed(verdicts) for stage, v in found.items() if v in FAILS), "")
     assert (report.name, report.title, report.url) == (
         "pytorch#198094",
         "softmax of an empty row",
@@ -197,9 +198,10 @@ def test_reports_in_markdown_and_json(write: Write, tmp_path: Path) -> None:
             == 0
         )
     text = (tmp_path / "m.md").read_text()
-    assert "| report | what it is | inductor cpu 2.11.0 | inductor cpu 2.15.0 | repro |" in text
-    assert "| ✗ alive | ✓ fixed | `conformance triage runtime/inductor/cpu/bugs.one` |" in text
+    assert "| report | what goes wrong | stage | inductor cpu 2.11.0 | inductor cpu 2.15.0 | repro |" in text
+    assert "| runtime | ✗ alive | ✓ fixed | `conformance triage runtime/inductor/cpu/bugs.one` |" in text
     (report,) = json.loads((tmp_path / "m.json").read_text())["upstream"]
+    assert (report["stage"], report["title"]) == ("runtime", "softmax of an empty row")
     assert [(one["column"], one["state"], one["verdict"]) for one in report["releases"]] == [
         ("inductor cpu 2.11.0", "alive", "xfail"),
         ("inductor cpu 2.15.0", "fixed", "pass"),

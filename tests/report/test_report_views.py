@@ -199,7 +199,7 @@ def test_a_diff_of_two_backends_has_a_page_too(write: Write, tmp_path: Path, tab
 def test_upstream_reports_by_release(made: Path, tab: Tab) -> None:
     page = tab.open(made, "#view=upstream")
     head = [text.replace("\n", " ") for text in page.locator(".reports thead th").all_inner_texts()]
-    assert head == ["report", "inductor cpu 2.11.0", "inductor cpu 2.12.0", "inductor cpu 2.15.0"]
+    assert head == ["report", "stage", "inductor cpu 2.11.0", "inductor cpu 2.12.0", "inductor cpu 2.15.0"]
     assert page.locator(".reports .state").all_inner_texts() == ["✗ alive", "✗ alive", "✓ fixed"]
     assert page.get_attribute(".reports a", "href") == "https://github.com/pytorch/pytorch/issues/198094"
     assert page.get_attribute(".reports button.icon", "title") == "conformance triage runtime/inductor/cpu/edge.inf"
