@@ -56,9 +56,8 @@ def _complaint(url: str, error: Exception) -> str:
     rest = url.partition("://")[2]
     secret = rest.rpartition("@")[0] + "?" + rest.partition("?")[2]
     text = first_line(error)
-    return (
-        type(error).__name__ if any(len(word) > 1 and word in text for word in re.split(r"[:@/?#&=]", secret)) else text
-    )
+    repeated = any(len(word) > 1 and word in text for word in re.split(r"[:@/?#&=]", secret))
+    return type(error).__name__ if repeated else text
 
 
 def _redis(url: str) -> ExampleDatabase:
@@ -78,8 +77,8 @@ def _redis(url: str) -> ExampleDatabase:
 
 
 class Keyed(ExampleDatabase):
-    """A database shared by many searches: each finds its own examples under its own name. One that is damaged, or does not answer
-    any more, is complained of, and the search goes on without it."""
+    """A database shared by many searches: each finds its own examples under its own name. One that is damaged, or does
+    not answer any more, is complained of, and the search goes on without it."""
 
     def __init__(
         self, database: ExampleDatabase, name: str, complain: Callable[[str], None] = lambda text: None

@@ -1,7 +1,7 @@
 """One case that the fuzzer ran, as plain data: from it come the inputs, the repro, and a micrograph of the suite.
 
-Files of examples are anybody's: they name micrographs of the library, ops of the tables and numbers, and nothing in them
-is run or taken for a path.
+Files of examples are anybody's: they name micrographs of the library, ops of the tables and numbers, and nothing in
+them is run or taken for a path.
 """
 
 from __future__ import annotations

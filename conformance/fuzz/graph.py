@@ -1,6 +1,6 @@
 """A generated graph as data: inputs, lines that each name an op of the tables, outputs.
 
-Its source text is made from the tables, so that a graph read from a file can say which ops run, and never what code does.
+Its source text is made from the tables, so that a graph read from a file says which ops run, and never brings code.
 """
 
 from __future__ import annotations
@@ -27,6 +27,7 @@ INDEX = "at"  # the input that ops of `op_templates.INDEXED` take their indices 
 MAX_LINES = 200
 MAX_RANK = 12
 _INPUT, _VALUE = re.compile(r"x\d{1,3}|at"), re.compile(r"v\d{1,3}")
+_SIZE, _DTYPE = re.compile(r"[abck0-9+*/()-]+"), re.compile(r"[a-z0-9_]{0,20}")
 
 
 @dataclass(frozen=True)
@@ -84,6 +85,8 @@ class Line:
             f"{self.op!r} takes {len(taken)} arguments, not {len(self.args)}": len(taken) == len(self.args),
             f"{self.op!r} takes {'a' if '{d}' in self.op else 'no'} dim": ("{d}" in self.op) == (self.dim is not None),
             f"the dim {self.dim} is not one of {MAX_RANK}": self.dim is None or 0 <= self.dim < MAX_RANK,
+            f"the shape of {self.name} is not made of sizes": all(_SIZE.fullmatch(size) for size in self.shape),
+            f"{self.dtype!r} is not a dtype": _DTYPE.fullmatch(self.dtype),
             f"{self.op!r} takes {sorted(used - defined)}, which no line before it defines": used <= defined,
         }
         return next((text for text, fine in checks.items() if not fine), "")

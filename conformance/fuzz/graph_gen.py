@@ -31,8 +31,8 @@ DRAWN = ("float32",) * 4 + DTYPES
 
 
 class Builder:
-    """Adds one well-typed line after the other. Each is tried in eager at two sets of sizes: what eager refuses, or what
-    comes out in another shape than was thought, is left out."""
+    """Adds one well-typed line after the other. Each is tried in eager at two sets of sizes: what eager refuses, or
+    what comes out in another shape than was thought, is left out."""
 
     def __init__(self, rng: random.Random, number: int = 0) -> None:
         self.rng, self.number, self.asked = rng, number, 0

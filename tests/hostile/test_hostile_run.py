@@ -154,9 +154,13 @@ def small_disk(tmp_path: Path) -> Any:
 
 def test_a_disk_that_is_really_full(small_disk: Path) -> None:
     writer = record.Writer(small_disk / "r.jsonl", header())
-    with pytest.raises(UsageError, match=os.strerror(errno.ENOSPC)):
+
+    def fill() -> None:
         for k in range(1_000):
             writer.add({**GOOD, "cell": f"capture/inductor/cpu/a.n{k}"}, {"code": "y" * 500 + str(k)})
+
+    with pytest.raises(UsageError, match=os.strerror(errno.ENOSPC)):
+        fill()
     writer.close()
     run = record.read(small_disk / "r.jsonl")
     assert run.problems == [] and len(run.cells) == len(writer.done) > 3

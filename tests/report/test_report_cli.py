@@ -23,7 +23,8 @@ try:
     cli.main(sys.argv[1:])
 except SystemExit as ended:
     print("code", ended.code)
-    print("imported", *sorted({name.split(".")[0] for name in sys.modules} | {n for n in sys.modules if n.startswith("conformance.")}))
+    ours = {name for name in sys.modules if name.startswith("conformance.")}
+    print("imported", *sorted(ours | {name.split(".")[0] for name in sys.modules}))
 """
 
 
