@@ -3,6 +3,7 @@ seconds."""
 
 from __future__ import annotations
 
+import errno
 import sys
 from importlib import import_module, metadata
 from typing import Any
@@ -12,6 +13,7 @@ import click
 from conformance import sanitize
 from conformance.errors import UsageError, unknown
 
+FULL = frozenset({errno.ENOSPC, errno.EDQUOT, errno.EFBIG})
 # Each command, where it is, and what `--help` says of it without importing it.
 COMMANDS = {
     "doctor": (
@@ -93,6 +95,10 @@ def main(argv: list[str] | None = None) -> Any:
         _complain("stopped")
     except BrokenPipeError:
         sys.stderr.close()  # whoever read this has enough; Python would complain at exit
+    except OSError as error:
+        if error.errno not in FULL:
+            raise
+        _complain(f"cannot write {error.filename or 'a file'}: {error.strerror}; make room and run again")
     sys.exit(code if isinstance(code, int) else 0)
 
 

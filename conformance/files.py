@@ -28,12 +28,13 @@ KINDS = {
 
 def open_regular(path: Path, what: str, flags: int = os.O_RDONLY) -> int:
     """A descriptor of a regular file. A FIFO, a device or a folder is refused in one line, and never waited for."""
+    verb = "write" if flags & os.O_CREAT else "read"
     try:
         if os.path.lexists(path):
             _must_be_regular(os.stat(path).st_mode, path, what)
         descriptor = os.open(path, flags | os.O_NONBLOCK | os.O_CLOEXEC, 0o666)
     except (OSError, ValueError) as error:
-        raise UsageError(f"cannot read {what} {path}: {getattr(error, 'strerror', None) or error}") from None
+        raise UsageError(f"cannot {verb} {what} {path}: {getattr(error, 'strerror', None) or error}") from None
     try:
         _must_be_regular(os.fstat(descriptor).st_mode, path, what)  # what was opened, not what was there before
     except UsageError:

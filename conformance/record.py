@@ -14,6 +14,7 @@ import os
 import re
 import tempfile
 from collections.abc import Iterator, Mapping
+from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Annotated, Any, Required, TypedDict
@@ -281,7 +282,8 @@ class Writer:
             while written < len(raw):
                 written += os.pwrite(self._file, raw[written:], self._end + written)
         except OSError as error:
-            os.ftruncate(self._file, self._end)
+            with suppress(OSError):
+                os.ftruncate(self._file, self._end)
             raise _full(f"the record {self.path}", error) from None
         self._end += len(raw)
 

@@ -195,7 +195,7 @@ class Example:
     def as_micrograph(
         self, base: type[Micrograph] | None = None, module: str = "conformance_micrographs.fuzz"
     ) -> type[Micrograph]:
-        """A micrograph like any other, whose inputs are those of the calls: every backend and every stage can have it."""
+        """A micrograph like any other, whose inputs are those of the calls: for every backend and every stage."""
         return as_micrograph(self, base or self.base(), module)
 
 
