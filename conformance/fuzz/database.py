@@ -46,18 +46,19 @@ def _odd_file(folder: Path) -> Path | None:
 
 
 def without_secrets(url: str) -> str:
-    """The address of a server without user, password and options."""
+    """The address of a server without user, password and options, and without a port that is no number."""
     scheme, _, rest = url.partition("://")
-    return f"{scheme}://{'…@' if '@' in rest else ''}{re.split('[?#]', rest.rpartition('@')[2])[0]}"
+    place, slash, path = re.split("[?#]", rest.rpartition("@")[2])[0].partition("/")
+    host, colon, port = place.partition(":")
+    port = port if port.isdigit() else "…" if colon else ""
+    return f"{scheme}://{'…@' if '@' in rest else ''}{host}{colon}{port}{slash}{path}"
 
 
-def _complaint(url: str, error: Exception) -> str:
-    """What a server's error says, unless it repeats a part of the address that is secret."""
-    rest = url.partition("://")[2]
-    secret = rest.rpartition("@")[0] + "?" + rest.partition("?")[2]
-    text = first_line(error)
-    repeated = any(len(word) > 1 and word in text for word in re.split(r"[:@/?#&=]", secret))
-    return type(error).__name__ if repeated else text
+def complaint(url: str, error: Exception) -> str:
+    """What a server's error says, unless it repeats a part of the address that is not shown."""
+    text, shown = first_line(error), without_secrets(url)
+    hidden = [word for word in re.split(r"[:@/?#&=]+", url) if word and word not in shown]
+    return type(error).__name__ if any(word in text for word in hidden) else text
 
 
 def _redis(url: str) -> ExampleDatabase:
@@ -72,7 +73,7 @@ def _redis(url: str) -> ExampleDatabase:
         server = Redis.from_url(url)
         server.ping()
     except Exception as error:
-        raise UsageError(f"--database {without_secrets(url)} does not answer: {_complaint(url, error)}") from None
+        raise UsageError(f"--database {without_secrets(url)} does not answer: {complaint(url, error)}") from None
     return RedisExampleDatabase(server)
 
 
