@@ -70,7 +70,8 @@ def _headline(diff: Diff) -> Cell:
     for rank, count in counts:
         parts += [Span(f"{CLASS_LOOKS[rank].sign} {count} {CLASS_LOOKS[rank].word}", CLASS_LOOKS[rank].style), " · "]
     cells = f"{counted(diff.cells, 'cell')} in both, {diff.compared:,} compared, {diff.same:,} the same"
-    return [*(parts or [Span("nothing moved", "strong"), " · "]), Span(cells, "soft")]
+    none = "nothing moved" if diff.compared else "nothing could be compared"
+    return [*(parts or [Span(none, "strong"), " · "]), Span(cells, "soft")]
 
 
 def _screen(diff: Diff, ranks: list[str], room: int) -> Iterator[Block]:

@@ -141,6 +141,13 @@ def test_a_fact_that_one_side_did_not_record_is_no_movement(
     assert ranks(run_of, [cell(NAME, observation=old)], [cell(NAME, observation=new)]) == []
 
 
+def test_what_could_not_be_compared_is_not_called_unmoved(run_of: RunOf) -> None:
+    lines = compile_of("a.b", "inductor", "cpu")
+    before = run_of("old.jsonl", lines, suite="one")
+    assert "nothing could be compared" in markdown(diff_blocks(between(before, run_of("new.jsonl", lines, suite="two"))))
+    assert "nothing moved" in markdown(diff_blocks(between(before, run_of("new.jsonl", lines, suite="one"))))
+
+
 def test_facts_of_two_producers_are_not_compared(run_of: RunOf) -> None:
     old, new = (
         compile_of("a.b", "inductor", "cpu", fusion={"kernels": 1}),

@@ -63,8 +63,8 @@ function axis(pairs) {
 }
 
 const cameCounts = pair => MOVED.classes.map((_, rank) => pair.causes.filter(cause => cause.rank === rank).length);
-const cameSigns = pair => cameCounts(pair).map((n, rank) => n && MOVED.classes[rank][0] !== BOOKKEEPING ? `${MOVED.classes[rank][2]}${n}` : "").filter(Boolean).join(" ") || "=";
-const describeCame = pair => cameCounts(pair).map((n, rank) => n ? `${n} ${MOVED.classes[rank][1]}` : "").filter(Boolean).join(", ") || "nothing moved";
+const cameSigns = pair => cameCounts(pair).map((n, rank) => n && MOVED.classes[rank][0] !== BOOKKEEPING ? `${MOVED.classes[rank][2]}${n}` : "").filter(Boolean).join(" ") || (pair.cells[1] ? "=" : "?");
+const describeCame = pair => cameCounts(pair).map((n, rank) => n ? `${n} ${MOVED.classes[rank][1]}` : "").filter(Boolean).join(", ") || (pair.cells[1] ? "nothing moved" : "nothing could be compared");
 
 function chooser(columns, pair) {
   const pick = (label, value, options, onchange) => h("label", {}, label, " ", h("select", {onchange: event => onchange(Number(event.target.value))},
@@ -87,7 +87,7 @@ function headline(pairs, causes) {
   const total = [0, 1, 2].map(k => pairs.reduce((sum, pair) => sum + pair.cells[k], 0));
   const title = pairs.length === 1 ? `${seriesLabel(pairs[0].new)}: ${pairTitle(pairs[0])}` : "The two newest versions of each series";
   const warnings = [...new Set(pairs.flatMap(pair => pair.warnings))];
-  return h("div", {class: "headline"}, h("h2", {}, title), h("div", {class: "counts"}, counts.length ? counts : h("b", {}, "Nothing moved.")),
+  return h("div", {class: "headline"}, h("h2", {}, title), h("div", {class: "counts"}, counts.length ? counts : h("b", {}, total[1] ? "Nothing moved." : "Nothing could be compared.")),
     h("p", {class: "soft"}, `${counted(total[0], "cell")} in both, ${count(total[1])} compared, ${count(total[2])} the same. One line a cause: compiles that differ in the same way at the same first stage.`),
     warnings.length ? h("ul", {class: "warnings"}, warnings.slice(0, 8).map(text => h("li", {}, text))) : null);
 }
