@@ -369,8 +369,9 @@ def _of_graph(example: Example, graph: Graph) -> Example:
     micrograph = micrograph_of(graph)
     dims = micrograph.dims
     calls = tuple(replace(call, dims={d: n for d, n in call.dims.items() if d in dims}) for call in example.calls)
-    marks = {name: tuple(d for d in getattr(example, name) if d in dims) for name in ("dynamic", "unbacked")}
-    return replace(example, calls=calls, graph=graph, micrograph=micrograph.name(), **marks)
+    dynamic, unbacked = (tuple(d for d in marked if d in dims) for marked in (example.dynamic, example.unbacked))
+    made = replace(example, calls=calls, graph=graph, micrograph=micrograph.name())
+    return replace(made, dynamic=dynamic, unbacked=unbacked)
 
 
 def fails(

@@ -241,7 +241,7 @@ def test_confirming_reads_it_or_says_why_not(name: str, tmp_path: Path) -> None:
     assert not os.path.exists(MARKER)
 
 
-@settings(max_examples=150, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(at=st.integers(0, 900), put=st.binary(max_size=20), cut=st.integers(0, 20))
 def test_any_damage(at: int, put: bytes, cut: int, tmp_path: Path) -> None:
     raw = json.dumps(of_graph().to_json()).encode()
