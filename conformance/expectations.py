@@ -15,21 +15,39 @@ from __future__ import annotations
 
 import hashlib
 import re
-import tomllib
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from fnmatch import fnmatchcase
 from pathlib import Path
+from typing import TypedDict
 
 from packaging.specifiers import InvalidSpecifier, SpecifierSet
 from packaging.version import InvalidVersion, Version
 
 from conformance import paths
 from conformance.errors import UsageError, unknown
+from conformance.files import mismatch, read_toml
 from conformance.stage import STAGES
 from conformance.verdict import Finding, Kind, Verdict
 
-KEYS = {"cell", "kind", "verdict", "when", "url", "repro", "why"}
+
+class Entry(TypedDict, total=False):
+    """An entry as it is written; `File` is a file of them."""
+
+    cell: str | list[str]
+    kind: str
+    verdict: str
+    when: str
+    url: str
+    repro: str
+    why: str
+
+
+class File(TypedDict, total=False):
+    expect: list[Entry]
+
+
+KEYS = frozenset(Entry.__annotations__)
 
 
 @dataclass(frozen=True)
@@ -114,12 +132,10 @@ def load(folder: Path | str | None = None, versions: Mapping[str, str] | None = 
     entries: list[Expectation] = []
     hashed = hashlib.sha256()
     for file in sorted(folder.glob("*.toml")):
-        raw = file.read_bytes()
+        data, raw = read_toml(file)
         hashed.update(raw)
-        try:
-            data = tomllib.loads(raw.decode())
-        except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
-            raise UsageError(f"{file} is not TOML: {error}") from None
+        if problem := mismatch(data, File):
+            raise UsageError(f"{file}: {problem}")
         for index, entry in enumerate(data.get("expect", []), 1):
             cells = entry["cell"] if isinstance(entry.get("cell"), list) else [entry.get("cell", "")]
             entries += [_entry({**entry, "cell": cell}, f"{file.name} entry {index}") for cell in cells]

@@ -259,7 +259,10 @@ def pytest_runtest_logreport(report: pytest.TestReport) -> None:
         return
     for name, value in report.user_properties:
         if name == PROPERTY:
-            _current.add(*json.loads(str(value)))
+            try:
+                _current.add(*json.loads(str(value)))
+            except UsageError as error:  # a full disk
+                pytest.exit(str(error), returncode=2)
             return
 
 

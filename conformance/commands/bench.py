@@ -23,7 +23,7 @@ from conformance.library import load
 @click.command("bench")
 @click.option("-m", "--micrograph", "glob", default="[nmp][oau]*.[a-m]*", metavar="GLOB", help="what to measure on")
 @click.option("--part", type=click.Choice(["trace", "suite", "headless", "tensorrt", "fuzz"]), multiple=True, help="only these parts")
-@click.option("--json", "as_json", is_flag=True)
+@click.option("--json", "as_json", is_flag=True, help="print the numbers as JSON")
 def bench(glob: str, part: tuple[str, ...], as_json: bool) -> int:
     """Traced ÷ bare compile; the suite ÷ bare compiles; a second run ÷ the first."""
     names = select(load(), glob, "micrograph")

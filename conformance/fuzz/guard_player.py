@@ -23,7 +23,7 @@ from conformance.backends.inductor.compiled import empty_caches
 from conformance.backends.inductor.guard_probes import Counting
 from conformance.backends.inductor.seam import seam
 from conformance.errors import UsageError
-from conformance.fuzz.example import Call, Example
+from conformance.fuzz.example import RESTART, STANCES, Call, Example
 from conformance.fuzz.guard_model import Cached, Model, numbers_of, predictable
 from conformance.fuzz.runner import _own_code, overlaps
 from conformance.fuzz.watchdog import Hung, limited
@@ -31,8 +31,6 @@ from conformance.micrograph import Micrograph
 from conformance.target import CPU
 from conformance.verdict import Finding, Kind
 
-STANCES = ("force_eager", "eager_on_recompile", "fail_on_recompile")
-RESTART = "restart"
 COMPILED = "guards, compiled"
 CHECK = "FUZ001"  # captures again exactly when the model says
 Door = Callable[..., Any]

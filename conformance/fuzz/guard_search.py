@@ -13,16 +13,15 @@ from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, rule, run_state_machine_as_test
 
 from conformance.backends.inductor.seam import seam
-from conformance.fuzz.example import Call, Example
+from conformance.fuzz.example import MODES, RESTART, STANCES, Call, Example
 from conformance.fuzz.guard_model import predictable
-from conformance.fuzz.guard_player import COMPILED, RESTART, STANCES, Door, Player
+from conformance.fuzz.guard_player import COMPILED, Door, Player
 from conformance.fuzz.strategies import plain
 from conformance.inputs import Scalar, Tensor
 from conformance.layouts import possible
 from conformance.micrograph import Micrograph
 from conformance.verdict import Finding, Kind
 
-MODES = ("", "grad", "autocast", "inference")
 LAYOUTS = ("contiguous", "transposed", "offset", "strided", "expanded")
 TOURED = 32  # captures that a tour may need
 

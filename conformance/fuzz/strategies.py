@@ -20,6 +20,7 @@ from torch.utils._python_dispatch import TorchDispatchMode
 
 from conformance import oracle
 from conformance.fuzz.example import INTEGERS, VALUES, Call, Example, Given
+from conformance.fuzz.graph import Graph
 from conformance.inputs import Tensor
 from conformance.layouts import LAYOUTS, REPEATS, possible
 from conformance.micrograph import Micrograph
@@ -279,7 +280,9 @@ def trigger(micrograph: type[Micrograph], form: Form) -> Call:
     return Call(dims, form.given, form.dtype, seed=100)
 
 
-def example_of(micrograph: type[Micrograph], form: Form, call: Call, dynamic: tuple[str, ...], source: str = "") -> Example:
+def example_of(
+    micrograph: type[Micrograph], form: Form, call: Call, dynamic: tuple[str, ...], graph: Graph | None = None
+) -> Example:
     first = (trigger(micrograph, form),) if form.dynamic else ()
     marks = dynamic if form.dynamic else ()
-    return Example(micrograph.name(), (*first, call), marks, source, unbacked=form.unbacked if form.dynamic else ())
+    return Example(micrograph.name(), (*first, call), marks, graph, unbacked=form.unbacked if form.dynamic else ())

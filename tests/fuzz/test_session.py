@@ -25,6 +25,7 @@ from conformance.fuzz import commands, pinned
 from conformance.fuzz.database import Keyed, open_database
 from conformance.fuzz.example import Call, Example, Given, read
 from conformance.fuzz.finding import Findings, confirm, finding_of, key_of, normalized
+from conformance.fuzz.home import home
 from conformance.fuzz.repro import script
 from conformance.fuzz.runner import Tally, runner_for
 from conformance.fuzz.search import PROFILES, search
@@ -172,9 +173,8 @@ def test_a_corrupt_database_and_state_do_not_stop_a_session(kept: Path, lying: N
     database = DirectoryBasedExampleDatabase(kept / "examples")
     place = Keyed(database, "lying/cpu/pointwise.chain/0")
     place.save(b"any", b"\xff\x00nonsense")
-    (kept / "state" / "fuzz").mkdir(parents=True)
-    (kept / "state" / "fuzz" / "lying-cpu.json").write_text("{not json")
-    (kept / "state" / "fuzz" / "findings.jsonl").write_text('{"id": 1}\nnonsense\n')
+    (home() / "lying-cpu.json").write_text("{not json")
+    (home() / "findings.jsonl").write_text('{"id": 1}\nnonsense\n')
     one = session(LyingBackend("none"), kept, findings=Findings())
     one.run()
     assert one.tally.examples and not one.new
@@ -222,7 +222,7 @@ def test_mistakes_are_one_line(kept: Path, arguments: list[str], said: str) -> N
 
 def test_a_damaged_example_is_named(tmp_path: Path) -> None:
     file = tmp_path / "broken.json"
-    file.write_text('{"schema": "conformance/example/1", "calls": 3}')
+    file.write_text('{"schema": "conformance/example/2", "calls": 3}')
     with pytest.raises(UsageError, match=r"broken\.json is damaged"):
         read(file)
 

@@ -1,6 +1,7 @@
-"""Writes synthetic records: as many cells as asked for, the same for the same seed, with texts that look like a compiler's.
+"""Writes synthetic records: as many cells as asked for, the same for the same seed, with texts that look like a
+compiler's.
 
-python tests/report/generate.py run.jsonl --cells 100000 --torch 2.15.0 --moved 0.02
+python tests/support/generate.py run.jsonl --cells 100000 --torch 2.15.0 --moved 0.02
 """
 
 from __future__ import annotations
@@ -41,7 +42,20 @@ FAMILIES = (
     "reduction",
     "views",
 )
-NOUNS = ("add_rmsnorm", "swiglu", "sdpa_causal", "rope", "softmax", "layernorm", "gather", "bias_gelu", "scatter", "cumsum", "topk", "conv")
+NOUNS = (
+    "add_rmsnorm",
+    "swiglu",
+    "sdpa_causal",
+    "rope",
+    "softmax",
+    "layernorm",
+    "gather",
+    "bias_gelu",
+    "scatter",
+    "cumsum",
+    "topk",
+    "conv",
+)
 KINDS = {
     "capture": ("graph_break", "CAP001", "2 graph breaks, contract allows 0"),
     "decomposition": ("undecomposed", "DEC001", "aten.native_layer_norm is still in the graph"),
@@ -67,7 +81,7 @@ GRAPH = """class <lambda>(torch.nn.Module):
 FUSED = """class <lambda>(torch.nn.Module):
     def forward(self, arg0_1: "f32[2, 8, 64]", arg1_1: "f32[2, 8, 64]", arg2_1: "f32[64]"):
         # File: norm.py:31 in forward, code: hidden = x + residual
-        add_rmsnorm = torch.ops.fused.add_rmsnorm.default(arg0_1, arg1_1, arg2_1, 1e-{n:02d});  arg0_1 = arg1_1 = arg2_1 = None
+        add_rmsnorm = torch.ops.fused.add_rmsnorm.default(arg0_1, arg1_1, arg2_1, 1e-{n:02d});  arg0_1 = arg1_1 = None
         getitem: "f32[2, 8, 64]" = add_rmsnorm[0]
         getitem_1: "f32[2, 8, 64]" = add_rmsnorm[1];  add_rmsnorm = None
         return (getitem, getitem_1)
@@ -77,7 +91,7 @@ import triton.language as tl
 from torch._inductor.runtime import triton_helpers
 
 @triton.jit
-def triton_per_fused_add_mean_mul_pow_rsqrt_{n}(in_ptr0, in_ptr1, in_ptr2, out_ptr0, xnumel, r0_numel, XBLOCK: tl.constexpr):
+def triton_per_fused_add_mean_mul_pow_rsqrt_{n}(in_ptr0, in_ptr1, in_ptr2, out_ptr0, xnumel, r0_numel, XBLOCK):
     """Residual add and RMSNorm in one kernel."""
     xoffset = tl.program_id(0) * XBLOCK  # one program a row
     xindex = xoffset + tl.arange(0, XBLOCK)[:, None]
@@ -91,17 +105,28 @@ def triton_per_fused_add_mean_mul_pow_rsqrt_{n}(in_ptr0, in_ptr1, in_ptr2, out_p
 def names(count: int) -> list[str]:
     found = []
     for k in range(count):
-        found.append(f"{FAMILIES[k % len(FAMILIES)]}.{NOUNS[k // len(FAMILIES) % len(NOUNS)]}_{k // (len(FAMILIES) * len(NOUNS))}")
+        round_, noun = divmod(k // len(FAMILIES), len(NOUNS))
+        found.append(f"{FAMILIES[k % len(FAMILIES)]}.{NOUNS[noun]}_{round_}")
     return sorted(found)
 
 
 def facts(stage: str, dice: random.Random) -> dict[str, Any]:
     return {
-        "capture": {"graphs": 1, "breaks": 0, "guards": dice.randint(8, 14), "ops": {"add": 1, "mul": dice.randint(1, 3)}},
+        "capture": {
+            "graphs": 1,
+            "breaks": 0,
+            "guards": dice.randint(8, 14),
+            "ops": {"add": 1, "mul": dice.randint(1, 3)},
+        },
         "decomposition": {"ops": {"aten.add": 2, "aten.mul": 2, "aten.rsqrt": 1}, "written_inputs": 0},
         "postgrad": {"matches": {"add_rmsnorm": 1, "linear_bias": dice.randint(0, 1)}},
         "fusion": {"kernels": dice.randint(1, 3), "library": 0, "groups": ["add_mean_mul_pow_rsqrt"]},
-        "codegen": {"programs": 1, "code_digest": f"{dice.getrandbits(64):016x}", "registers": dice.randint(20, 60), "spills": 0},
+        "codegen": {
+            "programs": 1,
+            "code_digest": f"{dice.getrandbits(64):016x}",
+            "registers": dice.randint(20, 60),
+            "spills": 0,
+        },
         "runtime": {"max_error": round(dice.random() * 1e-6, 9), "outputs": 2, "mutates": []},
         "cache": {"first": {"misses": 1}, "again": {"hits": 1}, "key_digest": f"{dice.getrandbits(64):016x}"},
     }[stage]
@@ -147,9 +172,11 @@ def generate(
     rows = names(-(-cells // per))
     digests = _texts(path.with_suffix(".texts"), variety)
     left = cells
-    backends = {backend: {"torch": torch} for backend, _ in COLUMNS} | {"torch_tensorrt": {"torch_tensorrt": torch, "torch": torch}}
+    backends = {backend: {"torch": torch} for backend, _ in COLUMNS} | {
+        "torch_tensorrt": {"torch_tensorrt": torch, "torch": torch}
+    }
     header = {
-        "schema": "conformance/1",
+        "schema": "conformance/2",
         "suite": "4f2c9b1",
         "env": {"torch": torch, "python": "3.11.7", "machine": "x86_64", "backends": backends},
         "argv": ["conformance", "run", "--record", path.name],
@@ -173,7 +200,13 @@ def generate(
 
 
 def _line(cell: str, stage: str, verdict: str, dice: random.Random, digests: list[dict[str, str]]) -> dict[str, Any]:
-    line: dict[str, Any] = {"cell": cell, "verdict": verdict, "reason": "", "findings": [], "observation": facts(stage, dice)}
+    line: dict[str, Any] = {
+        "cell": cell,
+        "verdict": verdict,
+        "reason": "",
+        "findings": [],
+        "observation": facts(stage, dice),
+    }
     line |= {"texts": {}, "seconds": round(dice.random() * 0.8, 4), "micrograph": "0a1b2c3d4e5f", "url": ""}
     if verdict in ("fail", "xfail", "error", "timeout"):
         kind, check, detail = KINDS[stage]
@@ -197,7 +230,10 @@ def _texts(folder: Path, variety: int) -> list[dict[str, str]]:
 
     keep = [("graph", GRAPH), ("graph before", GRAPH), ("graph after", FUSED), ("code", CODE)]
     return [
-        {name: record.keep_text(folder, text.replace("{n:02d}", f"{n:02d}").replace("{n}", str(n))) for name, text in keep}
+        {
+            name: record.keep_text(folder, text.replace("{n:02d}", f"{n:02d}").replace("{n}", str(n)))
+            for name, text in keep
+        }
         for n in range(variety)
     ]
 
