@@ -1,4 +1,7 @@
-"""A cell of the matrix: `stage/backend/target/micrograph`; globs select cells."""
+"""A cell of the matrix: `stage/backend/target/micrograph`; globs select cells.
+
+The last part may hold slashes: `codegen/inductor/cpu/upstream:test/inductor/test_indexing.py::ExprPrinterTests::test_print_pow`.
+"""
 
 from __future__ import annotations
 
@@ -22,7 +25,7 @@ class Cell:
 
     @classmethod
     def parse(cls, text: str) -> Cell:
-        parts = text.split("/")
+        parts = text.split("/", 3)
         if len(parts) != 4 or not all(parts):
             raise UsageError(f"not a cell: {text!r}; a cell is stage/backend/target/micrograph, e.g. fusion/inductor/cpu/norm.rmsnorm")
         if parts[0] not in {stage.value for stage in STAGES}:

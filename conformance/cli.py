@@ -30,6 +30,7 @@ COMMANDS = {
     "fuzz": "conformance.fuzz.commands",
     "pin": "conformance.fuzz.commands",
     "fidelity": "conformance.headless.commands",
+    "upstream": "conformance.upstream.commands",
 }
 
 
