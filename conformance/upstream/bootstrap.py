@@ -41,7 +41,9 @@ class CudaMeansCpu(TorchFunctionMode):
 
 
 def _on_cpu(value: Any) -> Any:
-    if isinstance(value, str) and value.startswith("cuda") or isinstance(value, torch.device) and value.type == "cuda":
+    if (isinstance(value, str) and value.startswith("cuda")) or (
+        isinstance(value, torch.device) and value.type == "cuda"
+    ):
         return "cpu" if isinstance(value, str) else torch.device("cpu")
     return value
 

@@ -1,9 +1,9 @@
-"""One pytest session over one upstream test file, in the interpreter under test; a JSON line for everything that happens.
+"""One pytest session over upstream test files, in the interpreter under test; a JSON line for everything that happens.
 
 Started by `process.py` as `python child.py SETTINGS.json`. Python 3.9, nothing but pytest and what the tests themselves import.
 The protocol, one object a line of the events file:
 
-    {"event": "collected", "tests": [...], "errors": [{...}], "guard": "...", "rung": "..."}   then it waits for the selection file
+    {"event": "collected", "tests": [...], "errors": [{...}], "guards": {...}, "rung": "..."}   then it waits for the selection file
     {"event": "start", "test": "..."}
     {"event": "end", "test": "...", "outcome": "passed|failed|stopped|skipped|xfailed|xpassed", "seconds": 0.1, ...}
 """
@@ -19,7 +19,8 @@ import sys
 import threading
 import time
 import traceback
-from typing import Any, Dict, Iterator, List, Optional
+from collections.abc import Iterator
+from typing import Any
 
 HERE = os.path.dirname(os.path.abspath(__file__))
 if sys.path and os.path.abspath(sys.path[0]) == HERE:  # Python puts a script's folder there; the tests must not see it
@@ -58,11 +59,11 @@ class Events:
 class Reporter:
     """The pytest plugin: collects, waits for the selection, reports each test."""
 
-    def __init__(self, settings: Dict[str, Any], ladder: Any, bootstrap: Any, guard: Any) -> None:
+    def __init__(self, settings: dict[str, Any], ladder: Any, bootstrap: Any, guard: Any) -> None:
         self.settings, self.ladder, self.bootstrap, self.guard = settings, ladder, bootstrap, guard
         self.events = Events(settings["events"])
-        self.errors: List[Dict[str, Any]] = []
-        self.reports: List[Dict[str, Any]] = []
+        self.errors: list[dict[str, Any]] = []
+        self.reports: list[dict[str, Any]] = []
         self.started = 0.0
         self.rung_refusal = ""
 
@@ -71,12 +72,12 @@ class Reporter:
     def pytest_collectreport(self, report: Any) -> None:
         if report.outcome == "passed":
             return
+        file = report.nodeid.partition("::")[0]
         if report.outcome == "skipped":
-            self.errors.append({"outcome": "skipped", "line": _skip_reason(report)})
-        elif not self.errors:  # the first is the cause
-            self.errors.append(
-                {"outcome": "failed", **getattr(report, "conformance_failure", {"line": _last_line(report)})}
-            )
+            self.errors.append({"file": file, "outcome": "skipped", "line": _skip_reason(report)})
+        else:
+            told = getattr(report, "conformance_failure", {"line": _last_line(report)})
+            self.errors.append({"file": file, "outcome": "failed", **told})
 
     @pytest.hookimpl(hookwrapper=True)
     def pytest_make_collect_report(self, collector: Any) -> Iterator[None]:
@@ -87,7 +88,7 @@ class Reporter:
             report.conformance_failure = described(_innermost(call.excinfo.value))
 
     @pytest.hookimpl(trylast=True)
-    def pytest_collection_modifyitems(self, session: Any, config: Any, items: List[Any]) -> None:
+    def pytest_collection_modifyitems(self, session: Any, config: Any, items: list[Any]) -> None:
         by_name = {item.nodeid: item for item in items}
         if self.bootstrap:
             self.bootstrap.collected()
@@ -95,22 +96,22 @@ class Reporter:
             "collected",
             tests=list(by_name),
             errors=self.errors,
-            guard=self._refusal(),
+            guards={file: said for file in self.settings["files"] for said in [self._refusal(file)] if said},
             rung=self.rung_refusal,
         )
         wanted = self._selection()
         items[:] = [by_name[name] for name in wanted if name in by_name]
 
-    def _refusal(self) -> Optional[str]:
+    def _refusal(self, name: str) -> str | None:
         """Why upstream would not run this file here; a file that makes no tests here may say so, too."""
-        file = self.settings["arguments"][0]
+        file = os.path.join(self.settings["root"], name)
         module = next((one for one in list(sys.modules.values()) if getattr(one, "__file__", None) == file), None)
         if module is None or not self.settings["main_guard"]:
             return None
         with open(file, encoding="utf-8", errors="replace") as source:
             return self.guard.refusal(source.read(), vars(module))
 
-    def _selection(self) -> List[str]:
+    def _selection(self) -> list[str]:
         """What the parent wants run; it answers as soon as it has read what was collected."""
         while not os.path.exists(self.settings["selection"]):
             time.sleep(0.02)
@@ -131,7 +132,7 @@ class Reporter:
     def pytest_runtest_makereport(self, item: Any, call: Any) -> Iterator[None]:
         outcome = yield
         report = outcome.get_result()
-        found: Dict[str, Any] = {"when": report.when, "outcome": report.outcome, "line": ""}
+        found: dict[str, Any] = {"when": report.when, "outcome": report.outcome, "line": ""}
         if hasattr(report, "wasxfail"):
             found.update(outcome="xfailed" if report.outcome == "skipped" else "xpassed", line=str(report.wasxfail))
         elif report.outcome == "skipped":
@@ -160,7 +161,7 @@ class Reporter:
         self.events.add("end", test=nodeid, seconds=seconds, layers=layers, gone=gone, **told)
 
 
-def described(error: BaseException) -> Dict[str, Any]:
+def described(error: BaseException) -> dict[str, Any]:
     """What the parent needs to judge a failure: type, first line, message, frames."""
     frames = traceback.extract_tb(error.__traceback__)[-FRAMES:]
     found = {

@@ -18,8 +18,9 @@ from conformance.stage import STAGES
 from conformance.upstream import stage_map, summary
 from conformance.upstream.checkout import Checkout, check_map, open_checkout
 from conformance.upstream.interpreter import open_interpreter
+from conformance.upstream.outcome import COLLECTION, Outcome
 from conformance.upstream.results import PREFIX, Results
-from conformance.upstream.runner import COLLECTION, Options, Outcome, Runner
+from conformance.upstream.runner import Options, Runner
 from conformance.upstream.stage_map import StageMap
 from conformance.verdict import Verdict
 
@@ -125,7 +126,7 @@ def _run(runner: Runner, results: Results, files: list[str], path: Path, resume:
     progress = Progress(len(files), len(whole))
     lock = threading.Lock()
 
-    def report(file: str, outcome: Outcome) -> None:
+    def report(outcome: Outcome) -> None:
         with lock:
             lines = results.lines(outcome)
             for line in lines:

@@ -8,30 +8,30 @@ from __future__ import annotations
 
 import ast
 import importlib.util
-from typing import Any, Optional
+from typing import Any
 
 STARTERS = ("run_tests", "main")
 
 
-def refusal(source: str, namespace: "dict[str, Any]") -> Optional[str]:
+def refusal(source: str, namespace: dict[str, Any]) -> str | None:
     """Why upstream would not run the tests of this file here; None if it would, or if nothing says so."""
     block = _main_block(ast.parse(source))
     if block is None:
         return None
     names = dict(namespace)
-    said: "list[str]" = []
+    said: list[str] = []
     started = _walk(block.body, names, said)
     return None if started or not said else said[0]
 
 
-def _main_block(tree: ast.Module) -> Optional[ast.If]:
+def _main_block(tree: ast.Module) -> ast.If | None:
     for node in tree.body:
         if isinstance(node, ast.If) and isinstance(node.test, ast.Compare) and "__main__" in ast.dump(node.test):
             return node
     return None
 
 
-def _walk(body: "list[ast.stmt]", names: "dict[str, Any]", said: "list[str]") -> bool:
+def _walk(body: list[ast.stmt], names: dict[str, Any], said: list[str]) -> bool:
     """Follow the block to the calls that start the tests. True when one is reached; else `said` has the reasons."""
     started = False
     for node in body:
@@ -41,12 +41,12 @@ def _walk(body: "list[ast.stmt]", names: "dict[str, Any]", said: "list[str]") ->
             holds = _holds(node.test, names)
             branch, other = (node.body, node.orelse) if holds else (node.orelse, node.body)
             if not holds and _starts(other):
-                said.append("upstream runs this file only if %s, which does not hold here" % ast.unparse(node.test))
+                said.append(f"upstream runs this file only if {ast.unparse(node.test)}, which does not hold here")
             started |= _walk(branch, names, said)
         elif _is_start(node):
             lacking = _lacking(node)
             if lacking:
-                said.append("upstream runs this file only with %s, which is not here" % lacking)
+                said.append(f"upstream runs this file only with {lacking}, which is not here")
             else:
                 started = True
         elif isinstance(node, ast.Expr) and "exit" in ast.dump(node):
@@ -54,7 +54,7 @@ def _walk(body: "list[ast.stmt]", names: "dict[str, Any]", said: "list[str]") ->
     return started
 
 
-def _holds(test: ast.expr, names: "dict[str, Any]") -> bool:
+def _holds(test: ast.expr, names: dict[str, Any]) -> bool:
     """The value of a condition; one that cannot be evaluated is taken to hold, so that the tests are run."""
     try:
         return bool(eval(compile(ast.Expression(test), "<main guard>", "eval"), names))
@@ -62,14 +62,14 @@ def _holds(test: ast.expr, names: "dict[str, Any]") -> bool:
         return True
 
 
-def _run(node: ast.stmt, names: "dict[str, Any]") -> None:
+def _run(node: ast.stmt, names: dict[str, Any]) -> None:
     try:
         exec(compile(ast.Module([node], []), "<main guard>", "exec"), names)
     except Exception:
         return
 
 
-def _starts(body: "list[ast.stmt]") -> bool:
+def _starts(body: list[ast.stmt]) -> bool:
     return any(_is_start(node) for statement in body for node in ast.walk(statement))
 
 

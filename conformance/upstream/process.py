@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
 import re
@@ -23,11 +24,11 @@ LOG_TAIL = 200_000
 
 @dataclass(frozen=True)
 class Job:
-    """What a child is to do: one test file, whole or at a rung."""
+    """What a child is to do: some test files, whole or at a rung."""
 
     python: Path
     root: Path  # the checkout; test names are relative to it
-    file: str
+    files: tuple[str, ...]
     path: tuple[str, ...]  # for PYTHONPATH, absolute
     arguments: tuple[str, ...] = ()
     main_guard: bool = True
@@ -72,7 +73,7 @@ class Child:
         ini = folder / "pytest.ini"
         ini.write_text("[pytest]\n")
         arguments = [
-            str(job.root / job.file),
+            *(str(job.root / file) for file in job.files),
             "-c",
             str(ini),
             f"--rootdir={job.root}",
@@ -86,6 +87,7 @@ class Child:
             "--tb=no",
             "--no-header",
             "--no-summary",
+            "--continue-on-collection-errors",
             "-o",
             f"faulthandler_timeout={self.timeout * 0.9}",
         ]
@@ -96,6 +98,7 @@ class Child:
             "selection": str(self.selection_file),
             "parent": os.getpid(),
             "root": str(job.root),
+            "files": job.files,
             "rung": {**asdict(job.rung), "environ": {}} if job.rung else None,
             "layers": job.layers,
             "bootstrap": job.bootstrap,
@@ -140,10 +143,8 @@ class Child:
 
     def kill(self) -> None:
         """End the child and everything it started: they are one process group."""
-        try:
+        with contextlib.suppress(ProcessLookupError):
             os.killpg(self.process.pid, signal.SIGKILL)
-        except ProcessLookupError:
-            pass
         self.process.wait()
 
     def _how(self, hung: bool) -> str:

@@ -18,7 +18,7 @@ from conformance.stage import Stage
 from conformance.upstream import stage_map
 from conformance.upstream.checkout import Checkout
 from conformance.upstream.interpreter import Interpreter
-from conformance.upstream.runner import COLLECTION, Outcome
+from conformance.upstream.outcome import COLLECTION, Outcome
 from conformance.upstream.stage_map import StageMap
 from conformance.verdict import Finding, Verdict
 
@@ -67,6 +67,7 @@ class Results:
         seen up to there, if that was an engine built for real, and its runtime is unavailable."""
         if outcome.outcome != "stopped":
             return [self._line(outcome)]
+        outcome = replace(outcome, line=outcome.line.removeprefix("Stopped: "))
         stage = Cell.parse(self.cell(outcome.test)).stage
         if stage.order >= Stage.RUNTIME.order or not outcome.facts.get("engines"):
             return [self._line(replace(outcome, outcome="unavailable", facts={}))]

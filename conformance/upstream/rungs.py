@@ -15,8 +15,9 @@ import functools
 import importlib
 import importlib.util
 import sys
+from collections.abc import Callable
 from dataclasses import dataclass, field
-from typing import Any, Callable, Dict, List, Optional, Tuple
+from typing import Any
 
 
 @dataclass(frozen=True)
@@ -25,11 +26,11 @@ class Rung:
 
     name: str
     stage: str  # "" for the rung without a compiler
-    layers: Tuple[str, ...]
+    layers: tuple[str, ...]
     what: str
     backend: str = ""  # compile with this backend in place of the suite's
-    off: Tuple[str, ...] = ()  # groups of SETTINGS to set
-    environ: Dict[str, str] = field(default_factory=dict)
+    off: tuple[str, ...] = ()  # groups of SETTINGS to set
+    environ: dict[str, str] = field(default_factory=dict)
 
 
 _NO_DYNAMO = {"TORCHDYNAMO_DISABLE": "1", "TORCH_COMPILE_DISABLE": "1"}
@@ -38,7 +39,7 @@ _AOT = (*_CAPTURE, "aot")
 _INDUCTOR = (*_AOT, "inductor")
 
 # In the order in which more of the compiler runs; the last is the compiler as it is.
-LADDERS: Dict[str, Tuple[Rung, ...]] = {
+LADDERS: dict[str, tuple[Rung, ...]] = {
     "pytorch": (
         Rung("python", "", (), "no compiler", environ=_NO_DYNAMO),
         Rung("eager", "capture", _CAPTURE, "Dynamo, then the graph as captured", "eager"),
@@ -82,7 +83,7 @@ LADDERS: Dict[str, Tuple[Rung, ...]] = {
 
 # Layers and the functions that enter them: the first name that exists is wrapped. Only the layers of the
 # ladder in use are probed.
-PROBES: Dict[str, Tuple[str, ...]] = {
+PROBES: dict[str, tuple[str, ...]] = {
     "dynamo": ("torch._dynamo.convert_frame._compile",),
     "export": ("torch.export._trace._export",),
     "aot": (
@@ -100,7 +101,7 @@ PROBES: Dict[str, Tuple[str, ...]] = {
 COUNTS_ONLY_IF_TRUE = {"passes"}
 
 # What a rung's backend replaces: registered backends by name, and the function that all ways to Inductor go through.
-BACKENDS: Dict[str, Tuple[str, ...]] = {
+BACKENDS: dict[str, tuple[str, ...]] = {
     "registry": ("torch._dynamo.backends.registry._COMPILER_FNS",),
     "lookup": ("torch._dynamo.backends.registry.lookup_backend",),
     "compile_fx": ("torch._inductor.compile_fx.compile_fx",),
@@ -112,7 +113,7 @@ ORDER = ("eager", "aot_eager", "aot_eager_decomp_partition", "inductor")
 TENSORRT_BACKENDS = ("torch_tensorrt", "tensorrt")
 
 # Settings of a group; those that a version of torch does not have are left out, but one of a group must be there.
-SETTINGS: Dict[str, Dict[str, Any]] = {
+SETTINGS: dict[str, dict[str, Any]] = {
     "passes": {
         "torch._inductor.config.pattern_matcher": False,
         "torch._inductor.config.joint_graph_constant_folding": False,
@@ -138,7 +139,7 @@ SETTINGS: Dict[str, Dict[str, Any]] = {
 }
 
 
-def layers_of(ladder: Tuple[Rung, ...]) -> Tuple[str, ...]:
+def layers_of(ladder: tuple[Rung, ...]) -> tuple[str, ...]:
     """Every layer that a ladder knows of, in the order of `PROBES`."""
     return tuple(layer for layer in PROBES if any(layer in rung.layers for rung in ladder))
 
@@ -147,7 +148,7 @@ class NameGone(Exception):
     """A name of the compiler that this version does not have."""
 
 
-def resolve(candidates: Tuple[str, ...]) -> Tuple[Any, str]:
+def resolve(candidates: tuple[str, ...]) -> tuple[Any, str]:
     """The owner and the attribute of the first dotted name that exists."""
     for path in candidates:
         parts = path.split(".")
@@ -170,12 +171,12 @@ class Ladder:
     Names of modules that are not imported yet are wrapped when they are: importing Inductor takes ten times as long as most tests.
     """
 
-    def __init__(self, rung: Rung, layers: Tuple[str, ...]) -> None:
+    def __init__(self, rung: Rung, layers: tuple[str, ...]) -> None:
         self.rung, self.layers = rung, layers
-        self.entered: Dict[str, int] = {}
-        self.gone: List[str] = []  # names that were not there when their module was imported
+        self.entered: dict[str, int] = {}
+        self.gone: list[str] = []  # names that were not there when their module was imported
 
-    def install(self) -> Optional[str]:
+    def install(self) -> str | None:
         """Put the rung in place; the reason, where a name is gone and it cannot be tried."""
         try:
             for group in self.rung.off:
@@ -183,12 +184,12 @@ class Ladder:
             if self.rung.backend:
                 self._replace_backends()
         except NameGone as error:
-            return "%s does not exist in this version" % error
+            return f"{error} does not exist in this version"
         for layer in self.layers:
             self._when_imported(PROBES[layer], functools.partial(self._probe, layer))
         return None
 
-    def _when_imported(self, candidates: Tuple[str, ...], wrap: Callable[[Any, str], None]) -> None:
+    def _when_imported(self, candidates: tuple[str, ...], wrap: Callable[[Any, str], None]) -> None:
         def now() -> None:
             try:
                 wrap(*resolve(candidates))
@@ -240,7 +241,7 @@ class Ladder:
             owner, attribute = resolve(BACKENDS[name])
             setattr(owner, attribute, lowered)
 
-    def layers_of_test(self) -> Dict[str, int]:
+    def layers_of_test(self) -> dict[str, int]:
         """The layers entered since the last call, with how often."""
         entered, self.entered = self.entered, {}
         return entered
@@ -285,7 +286,7 @@ def _module_of(path: str) -> str:
     )
 
 
-def _apply(settings: Dict[str, Any]) -> None:
+def _apply(settings: dict[str, Any]) -> None:
     applied = 0
     for path, value in settings.items():
         try:

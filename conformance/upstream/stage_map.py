@@ -17,7 +17,7 @@ from __future__ import annotations
 import re
 import tomllib
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, fields
 from fnmatch import fnmatchcase
 from functools import cached_property
 from pathlib import Path
@@ -32,22 +32,6 @@ from conformance.stage import STAGES, Stage
 HOME = Path(__file__).resolve().parent.parent.parent / "fixtures" / "upstream_tests"
 NEEDS = ("cpu", "gpu", "multi-gpu", "slow")
 ENTRY_KEYS = {"tests", "stage", "checks", "needs", "when", "why"}
-SUITE_KEYS = {
-    "name",
-    "backend",
-    "target",
-    "package",
-    "roots",
-    "path",
-    "signs",
-    "version",
-    "helpers",
-    "arguments",
-    "conftest",
-    "bootstrap",
-    "ladder",
-    "env",
-}
 MISSING_KEYS = {"pattern", "reason"}
 
 
@@ -86,12 +70,8 @@ class Entry:
         if len(globs) == 1:
             return True
         if len(names) == 1:  # a plain function: the class part is left out
-            return (
-                len(globs) == 2
-                and fnmatchcase(names[0], globs[1])
-                or len(globs) == 3
-                and globs[1] == "*"
-                and fnmatchcase(names[0], globs[2])
+            return (len(globs) == 2 and fnmatchcase(names[0], globs[1])) or (
+                len(globs) == 3 and globs[1] == "*" and fnmatchcase(names[0], globs[2])
             )
         return len(names) >= len(globs) - 1 and all(map(fnmatchcase, names, globs[1:]))
 
@@ -130,6 +110,7 @@ class Suite:
     conftest: bool = True
     bootstrap: str = ""  # what child.py does before the tests are imported
     ladder: str = ""  # whose rungs a failing test is run under; empty: none
+    batch: int = 1  # files of one folder that share a process, where upstream runs them so, too
     env: Mapping[str, str] = field(default_factory=dict)
 
 
@@ -208,7 +189,7 @@ def load(name: str, version: str = "", folder: Path = HOME) -> StageMap:
 def _suite(data: Any, source: str) -> Suite:
     if not isinstance(data, dict):
         raise UsageError(f"the map {source} has no [suite] table")
-    _known_keys(data, SUITE_KEYS, source)
+    _known_keys(data, {one.name for one in fields(Suite)}, source)
     for key in ("name", "backend", "target", "package", "roots", "path", "signs", "version"):
         if key not in data:
             raise UsageError(f"the [suite] table of {source} lacks {key!r}")

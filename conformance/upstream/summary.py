@@ -15,8 +15,8 @@ from conformance.cell import Cell
 from conformance.record import Run
 from conformance.stage import STAGES
 from conformance.upstream.failure import CAUSES
+from conformance.upstream.outcome import COLLECTION
 from conformance.upstream.results import PREFIX
-from conformance.upstream.runner import COLLECTION
 from conformance.verdict import Verdict
 
 SHOWN = ("pass", "fail", "error", "timeout", "xfail", "xpass", "unavailable")

@@ -40,6 +40,8 @@ class TestPlain(unittest.TestCase):
     def test_z_last(self): pass
 """
 FUNCTIONS = """
+import pytest
+
 @pytest.mark.parametrize("text", ["a/b", "c::d"])
 def test_parameter(text): assert text
 """
@@ -151,7 +153,7 @@ class Small:
         writer = Writer(path or self.folder / "record.jsonl", results.header(), resume=resume)
         done = {cell.split("/", 3)[3].removeprefix("upstream:") for cell in writer.done}
 
-        def report(file: str, outcome: Any) -> None:
+        def report(outcome: Any) -> None:
             for line in results.lines(outcome):
                 writer.add(json.loads(json.dumps(line)))
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib
+import itertools
 from pathlib import Path
 from typing import Any
 
@@ -116,7 +117,7 @@ def test_every_ladder_goes_from_no_compiler_to_the_whole() -> None:
     for ladder in rungs.LADDERS.values():
         assert ladder[0].layers == () and ladder[0].stage == ""
         assert not ladder[-1].off and not ladder[-1].backend and not ladder[-1].environ
-        for lower, higher in zip(ladder, ladder[1:], strict=False):
+        for lower, higher in itertools.pairwise(ladder):
             assert set(lower.layers) <= set(higher.layers), f"{higher.name} must allow what {lower.name} allows"
         assert {layer for rung in ladder for layer in rung.layers} <= set(rungs.PROBES)
         assert all(group in rungs.SETTINGS for rung in ladder for group in rung.off)

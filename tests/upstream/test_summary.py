@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 from typing import Any
 
 from rich.console import Console
@@ -68,7 +69,7 @@ def test_new_fixed_still_and_gone_against_an_older_record() -> None:
 
 
 def test_what_a_person_reads() -> None:
-    console = Console(width=160, record=True, file=open("/dev/null", "w"))
+    console = Console(width=160, record=True, file=io.StringIO())
     summary.show(summary.summarize(NEW), summary.against(NEW, OLD), console)
     text = console.export_text()
     assert "7 tests, 6 run" in text
