@@ -1,6 +1,7 @@
 """A cell of the matrix: `stage/backend/target/micrograph`; globs select cells.
 
-The last part may hold slashes: `codegen/inductor/cpu/upstream:test/inductor/test_indexing.py::ExprPrinterTests::test_print_pow`.
+The last part may hold slashes:
+`codegen/inductor/cpu/upstream:test/inductor/test_indexing.py::ExprPrinterTests::test_ceil`.
 """
 
 from __future__ import annotations
@@ -27,7 +28,8 @@ class Cell:
     def parse(cls, text: str) -> Cell:
         parts = text.split("/", 3)
         if len(parts) != 4 or not all(parts):
-            raise UsageError(f"not a cell: {text!r}; a cell is stage/backend/target/micrograph, e.g. fusion/inductor/cpu/norm.rmsnorm")
+            wanted = "a cell is stage/backend/target/micrograph, e.g. fusion/inductor/cpu/norm.rmsnorm"
+            raise UsageError(f"not a cell: {text!r}; {wanted}")
         if parts[0] not in {stage.value for stage in STAGES}:
             raise unknown("stage", parts[0], [stage.value for stage in STAGES])
         return cls(Stage(parts[0]), *parts[1:])

@@ -27,8 +27,8 @@ class Batch:
         self.collections: list[Outcome] = []
 
     def run(self, report: Report) -> None:
-        """Report each test as it ends; those that failed after their reruns; a file's collection last, so that it stands for
-        the whole file."""
+        """Report each test as it ends, those that failed after their reruns. A file's collection comes last: it says
+        that the whole file was run."""
         self.runner.clear_graph_caches(self.slot)
         while self._process(report):
             pass
@@ -104,7 +104,7 @@ class Batch:
         return Outcome(name, "failed", failure.line, failure=failure, facts=facts)
 
     def _nothing_collected(self, event: dict[str, Any], child: Child, report: Report) -> None:
-        """The process ended before it had collected. With several files, which of them it was is seen by running each alone."""
+        """The process ended before it had collected. With several files, run each alone to see which of them it was."""
         if len(self.files) > 1:
             for file in self.files:
                 alone = Batch(self.runner, [file], self.done, self.slot)
@@ -122,5 +122,5 @@ class Batch:
 
 
 def _concerns(place: str, file: str) -> bool:
-    """Is an error of this place one of the file: its own, or one of a folder above it (a conftest that does not import)?"""
+    """Does a collection error of this place concern the file? One of a folder does: a conftest that does not import."""
     return place in ("", ".", file) or file.startswith(f"{place}/")

@@ -1,7 +1,7 @@
 """What must happen before the tests of a suite are imported, where a GPU or a built package is missing.
 
-Runs inside the interpreter under test, for suites that need the engine's own support for machines without a GPU. So this file may
-import torch and `conformance`, which `child.py` and `rungs.py` must not before a test asks for it.
+Runs inside the interpreter under test, for suites that need the engine's own support for machines without a GPU. So
+this file imports torch and `conformance`; `child.py` and `rungs.py` must not.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ sys.path.append(str(Path(__file__).resolve().parents[2]))  # for `conformance`, 
 
 
 class Stopped(BaseException):
-    """A test came to where a GPU must run something. No test catches it, so that what was seen up to there is reported."""
+    """Raised where a test would run something on a GPU. Tests do not catch it: it is no `Exception`."""
 
     def __init__(self, why: str, facts: dict[str, Any]) -> None:
         super().__init__(why)
@@ -65,7 +65,7 @@ class Bootstrap:
 
 
 class AutoDeploy(Bootstrap):
-    """AutoDeploy from the unbuilt checkout whose tests are run; without a GPU, its passes' example tensors are made on the CPU."""
+    """AutoDeploy from the unbuilt checkout whose tests are run. Without a GPU, `cuda` means the CPU."""
 
     def start(self, settings: dict[str, Any]) -> None:
         from conformance.backends.autodeploy import fake_cuda, loader

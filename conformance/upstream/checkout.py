@@ -74,7 +74,7 @@ def _is_one(place: Path, suite: Suite) -> bool:
     return all((place / sign).exists() for sign in suite.signs)
 
 
-# --------------------------------------------------------------------------------------------- the map against the checkout
+# --------------------------------------------------------------------------------- the map against the checkout
 
 
 @dataclass(frozen=True)
@@ -103,8 +103,9 @@ def check_map(checkout: Checkout, stage_map: StageMap) -> MapCheck:
 
 
 def _stands(entry: Entry, checkout: Checkout) -> bool:
-    """Is there something in the checkout that the entry is about: a file, and in its text the words that the other parts select?
-    Tests that a file makes while it is imported (copies for a device, for dynamic shapes) add to such a word."""
+    """Is there something in the checkout that the entry is about: a file, and in its text words that the other parts
+    select? Tests that a file makes while it is imported (copies for a device, for dynamic shapes) add to such a
+    word."""
     files = [file for file in checkout.files if fnmatchcase(file, entry.file)]
     words = {word for file in files for word in checkout.words_in(file)}
     return bool(files) and all(any(fnmatchcase(word, part) for word in words) for part in entry.parts[1:])

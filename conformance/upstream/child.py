@@ -1,9 +1,10 @@
 """One pytest session over upstream test files, in the interpreter under test; a JSON line for everything that happens.
 
-Started by `process.py` as `python child.py SETTINGS.json`. Python 3.9, nothing but pytest and what the tests themselves import.
+Started by `process.py` as `python child.py SETTINGS.json`. Python 3.9, nothing but pytest and what the tests import.
 The protocol, one object a line of the events file:
 
-    {"event": "collected", "tests": [...], "errors": [{...}], "guards": {...}, "rung": "..."}   then it waits for the selection file
+    {"event": "collected", "tests": [...], "errors": [{...}], "guards": {...}, "rung": "..."}
+    (then it waits for the selection file: the list of tests to run)
     {"event": "start", "test": "..."}
     {"event": "end", "test": "...", "outcome": "passed|failed|stopped|skipped|xfailed|xpassed", "seconds": 0.1, ...}
 """
@@ -19,7 +20,7 @@ import sys
 import threading
 import time
 import traceback
-from collections.abc import Iterator
+from collections.abc import Generator
 from typing import Any
 
 HERE = os.path.dirname(os.path.abspath(__file__))
@@ -80,9 +81,8 @@ class Reporter:
             self.errors.append({"file": file, "outcome": "failed", **told})
 
     @pytest.hookimpl(hookwrapper=True)
-    def pytest_make_collect_report(self, collector: Any) -> Iterator[None]:
-        outcome = yield
-        report = outcome.get_result()
+    def pytest_make_collect_report(self, collector: Any) -> Generator[None, Any, None]:
+        report = (yield).get_result()
         call = getattr(report, "call", None)
         if report.outcome == "failed" and call is not None and call.excinfo is not None:
             report.conformance_failure = described(_innermost(call.excinfo.value))
@@ -129,9 +129,8 @@ class Reporter:
         self.events.add("start", test=nodeid)
 
     @pytest.hookimpl(hookwrapper=True)
-    def pytest_runtest_makereport(self, item: Any, call: Any) -> Iterator[None]:
-        outcome = yield
-        report = outcome.get_result()
+    def pytest_runtest_makereport(self, item: Any, call: Any) -> Generator[None, Any, None]:
+        report = (yield).get_result()
         found: dict[str, Any] = {"when": report.when, "outcome": report.outcome, "line": ""}
         if hasattr(report, "wasxfail"):
             found.update(outcome="xfailed" if report.outcome == "skipped" else "xpassed", line=str(report.wasxfail))

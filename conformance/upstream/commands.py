@@ -67,7 +67,8 @@ def upstream(
     only_list: bool,
     only_summary: Path | None,
 ) -> int:
-    """Run the own tests of SUITE (pytorch, torch_tensorrt, tensorrt_llm) from a checkout against the installed package."""
+    """Run the tests of SUITE (pytorch, torch_tensorrt, tensorrt_llm) from its checkout against the installed
+    package."""
     for stage in stages:
         if stage not in {one.value for one in STAGES}:
             raise unknown("stage", stage, [one.value for one in STAGES])
@@ -190,10 +191,8 @@ def _check(checkout: Checkout, mapped: StageMap) -> int:
         click.echo(f"vanished  {entry.tests}  ({entry.source})")
     for line in found.ambiguous:
         click.echo(f"twice     {line}")
-    mapped_files = found.files - len(found.unmapped)
-    click.echo(
-        f"{mapped.suite.name} {checkout.version}: {mapped_files} of {found.files} test files mapped ({found.share:.1%}), {len(found.vanished)} vanished"
-    )
+    share = f"{found.files - len(found.unmapped)} of {found.files} test files mapped ({found.share:.1%})"
+    click.echo(f"{mapped.suite.name} {checkout.version}: {share}, {len(found.vanished)} vanished")
     return 0 if found.clean else 1
 
 

@@ -14,8 +14,8 @@ from conformance.verdict import Kind
 # The causes, in the order in which they are looked for.
 CAUSES = {
     "missing": "something that this machine does not have",
-    "private_name": "a private name of the package that the installed version does not have, or has with another signature",
-    "public_name": "a public name of the package that the installed version does not have, or has with another signature",
+    "private_name": "a private name that the installed version does not have, or has with another signature",
+    "public_name": "a public name that the installed version does not have, or has with another signature",
     "expected_text": "a text (a graph, generated code, a message) that differs from the one written in the test",
     "values": "tensors that differ from eager's",
     "assertion": "another assertion of the test",
@@ -58,7 +58,7 @@ class Failure:
 
 
 def judge(event: Mapping[str, Any], missing: Iterable[Missing], same_version: bool) -> Failure:
-    """The cause of a failed test or a failed import. A name that is gone counts as one only where the tests are of another
+    """The cause of a failed test or import. A name that is gone counts as such only where the tests are of another
     version than the package: in its own version it is an ordinary failure."""
     line = normalized(str(event.get("line", "")))
     message = f"{event.get('type', '')}: {event.get('message', '')}"
@@ -81,7 +81,8 @@ def judge(event: Mapping[str, Any], missing: Iterable[Missing], same_version: bo
 
 
 def gone_name(event: Mapping[str, Any]) -> str:
-    """The dotted name that the test asked for in vain, or the function whose signature is another one; empty if it is neither."""
+    """The dotted name that does not exist, or the function that was called with a signature it does not have; else
+    empty."""
     message, frames = str(event.get("message", "")), event.get("frames", ())
     if event.get("type") in ("ImportError", "ModuleNotFoundError", "AttributeError", "KeyError", "RuntimeError"):
         for pattern in GONE:

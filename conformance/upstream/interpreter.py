@@ -25,7 +25,8 @@ PACKAGES = (
 SCRIPT = f"""
 import json, platform
 from importlib.metadata import PackageNotFoundError, version
-found = {{"python": platform.python_version(), "machine": platform.machine(), "system": platform.system(), "packages": {{}}}}
+found = {{"python": platform.python_version(), "machine": platform.machine(), "system": platform.system()}}
+found["packages"] = {{}}
 for name in {PACKAGES!r}:
     try:
         found["packages"][name] = version(name)

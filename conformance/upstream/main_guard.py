@@ -1,7 +1,8 @@
 """The condition under which a test file runs its tests as a script, evaluated where pytest would not look at it.
 
-PyTorch's files end in `if __name__ == "__main__": if HAS_GPU: run_tests()`: with no GPU, upstream runs none of their tests,
-while pytest would run them all and see them fail. Runs inside the interpreter under test: Python 3.9, no dependencies.
+PyTorch's files end in `if __name__ == "__main__": if HAS_GPU: run_tests()`: with no GPU, upstream runs none of their
+tests, while pytest would run them all and see them fail. Runs inside the interpreter under test: Python 3.9, no
+dependencies.
 """
 
 from __future__ import annotations

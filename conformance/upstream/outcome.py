@@ -13,7 +13,7 @@ FAILED = ("failed", "crashed", "hung")
 
 @dataclass(frozen=True)
 class Answer:
-    """What the rungs say: the lowest at which the test fails in the same way, and what happened at each that was tried."""
+    """What the rungs say: the lowest at which the test fails in the same way, and what happened at each."""
 
     rung: str  # empty where none is
     stage: str

@@ -42,8 +42,8 @@ class Job:
 class Child:
     """A running child. `events()` gives what it says; it ends with `{"event": "gone", "how": …}`.
 
-    A test that takes longer than `timeout` seconds, or a collection longer than `collecting`, has its process group killed:
-    then the last event has `hung` set.
+    When a test takes longer than `timeout` seconds, or the collection longer than `collecting`, its process group is
+    killed; the last event then has `hung` set.
     """
 
     def __init__(self, job: Job, folder: Path, timeout: float, collecting: float) -> None:

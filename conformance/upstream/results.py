@@ -63,8 +63,8 @@ class Results:
         return self._judged(outcome)[1] is not None
 
     def lines(self, outcome: Outcome) -> list[dict[str, Any]]:
-        """The lines of the record: one, or two for a test that was stopped where a GPU must go on. Then its own stage stands as
-        seen up to there, if that was an engine built for real, and its runtime is unavailable."""
+        """The lines of the record: one, or two for a test that was stopped where a GPU must go on. If it had built
+        engines by then, its own stage passes as far as it was seen, and its runtime is unavailable."""
         if outcome.outcome != "stopped":
             return [self._line(outcome)]
         outcome = replace(outcome, line=outcome.line.removeprefix("Stopped: "))
@@ -114,7 +114,7 @@ class Results:
     # ------------------------------------------------------------------------------------- expectations, both ways
 
     def idle(self, cells: Mapping[str, Any], files: Iterable[str]) -> list[Expectation]:
-        """Entries that hold for these versions and are about files that were run whole, but match no cell of the record."""
+        """Entries that hold for these versions and name a file that was run whole, but match no cell of the record."""
         ran = set(files)
         mine = [
             entry

@@ -1,12 +1,12 @@
 """Rungs: a failing test is run again with less and less of the compiler, to see from which stage on it fails.
 
-A rung replaces the compiler by a shorter one (`eager`, `aot_eager`, …) or turns parts of it off (passes, fusion, caches). It
-counts only if nothing above it was entered while the test ran: probes on each layer see that. A test that fails in the same
-way at a rung fails from the stage of that rung on.
+A rung replaces the compiler by a shorter one (`eager`, `aot_eager`, …) or turns parts of it off (passes, fusion,
+caches). It counts only if nothing above it was entered while the test ran: probes on each layer see that. A test that
+fails in the same way at a rung fails from the stage of that rung on.
 
-The tables are read by the parent. `install` runs inside the interpreter under test: Python 3.9, no dependencies. Every name of
-a compiler that is used here stands in `PROBES`, `BACKENDS` or `SETTINGS`; one that is gone makes its rung `not tried`, with the name,
-or, for a probe, is told with the answer.
+The tables are read by the parent. `install` runs inside the interpreter under test: Python 3.9, no dependencies.
+Every name of a compiler that is used here stands in `PROBES`, `BACKENDS` or `SETTINGS`. One that is gone makes its
+rung `not tried`, with the name; the name of a probe is told with the answer.
 """
 
 from __future__ import annotations
@@ -154,7 +154,7 @@ def resolve(candidates: tuple[str, ...]) -> tuple[Any, str]:
         parts = path.split(".")
         for cut in range(len(parts) - 1, 0, -1):
             try:
-                owner = importlib.import_module(".".join(parts[:cut]))
+                owner: Any = importlib.import_module(".".join(parts[:cut]))
             except ImportError:
                 continue
             for part in parts[cut:-1]:
@@ -168,7 +168,8 @@ def resolve(candidates: tuple[str, ...]) -> tuple[Any, str]:
 class Ladder:
     """One rung, installed in this process: counts which layers each test entered.
 
-    Names of modules that are not imported yet are wrapped when they are: importing Inductor takes ten times as long as most tests.
+    Names of modules that are not imported yet are wrapped when they are: importing Inductor takes longer than most
+    tests.
     """
 
     def __init__(self, rung: Rung, layers: tuple[str, ...]) -> None:

@@ -61,7 +61,7 @@ class Runner:
     def run(
         self, files: list[str], done: dict[str, set[str]], report: Callable[[Outcome], None], workers: int = 1
     ) -> None:
-        """Run every file; `done` has the tests of each that need not be run again. `report` is called from worker threads."""
+        """Run every file; `done` has the tests of each that are not run again. Worker threads call `report`."""
         slots: SimpleQueue[Path] = SimpleQueue()
         for number in range(workers):
             slots.put(self.folder / f"slot{number}")
@@ -102,7 +102,7 @@ class Runner:
         return Child(job, slot, self.options.timeout, self.options.collecting)
 
     def clear_graph_caches(self, slot: Path) -> None:
-        """Every batch and every rung starts without cached graphs; compiled C++ is kept, since its key is its source."""
+        """A batch or a rung starts without cached graphs. Compiled C++ is kept: its key is its source."""
         for name in GRAPH_CACHES:
             shutil.rmtree(slot / "inductor" / name, ignore_errors=True)
 
@@ -124,7 +124,8 @@ class Runner:
         return outcome
 
     def worth_reruns(self, outcome: Outcome) -> bool:
-        """A missing package or a name that is gone says nothing about a stage; a failure that is expected is known already."""
+        """Do the rungs have something to tell? Not of a missing package, a name that is gone, a failure that is
+        expected."""
         told = outcome.failure is None or outcome.failure.cause in ("missing", "private_name", "public_name")
         wanted = self.options.rungs and self.map.suite.ladder in rungs.LADDERS
         return wanted and not told and not self.expected(outcome)

@@ -8,8 +8,8 @@
     when = ">=2.7"                                        # versions of the checkout that have the file; absent: all
     why = "how the stage was decided, where it is not obvious"
 
-The most specific entry wins: one with a test part before one with a class part before one with a file part; then the one with
-more literal characters.
+The most specific entry wins: one with a test part before one with a class part before one with a file part; then the
+one with more literal characters.
 """
 
 from __future__ import annotations

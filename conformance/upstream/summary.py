@@ -57,13 +57,19 @@ class Summary:
 
 @dataclass(frozen=True)
 class Against:
-    """A record held against an older one, by test."""
+    """A record held against an older one: tests by what became of them, and the same counted by stage."""
 
-    new: tuple[str, ...]  # fails, and passed or was not there
-    fixed: tuple[str, ...]
-    still: tuple[str, ...]
-    gone: tuple[str, ...]  # ran there, and here it cannot be run
+    tests: dict[str, list[str]]
     by_stage: dict[str, Counter[str]]
+
+
+KINDS = {
+    "new": "fails, and did not before",
+    "fixed": "passes, and failed before",
+    "still": "fails in both",
+    "moved": "ran before; now only a private name is missing",
+    "gone": "ran before, and does not now for another reason",
+}
 
 
 def upstream_cells(run: Run) -> dict[str, dict[str, Any]]:
@@ -98,34 +104,36 @@ def _family_of_reason(reason: str) -> str:
 
 
 def against(cells: Mapping[str, Mapping[str, Any]], older: Mapping[str, Mapping[str, Any]]) -> Against:
-    """New, fixed, still failing and no longer run, by test: the stage of a test may have been mapped anew."""
+    """Sort every test by what became of it. Tests are matched by name: the stage of one may have been mapped anew."""
     now, then = _by_test(cells), _by_test(older)
-    sorts: dict[str, list[str]] = {"new": [], "fixed": [], "still": [], "gone": []}
+    tests: dict[str, list[str]] = {kind: [] for kind in KINDS}
     stages: dict[str, Counter[str]] = defaultdict(Counter)
     for test in sorted({*now, *then}):
-        kind = _sort(_verdict(now.get(test)), _verdict(then.get(test)))
-        if kind:
-            sorts[kind].append(test)
+        collection = f"{test.partition('::')[0]}::{COLLECTION}"
+        kind = _kind(now.get(test) or now.get(collection), then.get(test), absent=test not in now)
+        if kind and test != collection:
+            tests[kind].append(test)
             stages[str((now.get(test) or then[test])["cell"]).partition("/")[0]][kind] += 1
-    return Against(*(tuple(sorts[kind]) for kind in ("new", "fixed", "still", "gone")), dict(stages))
+    return Against(tests, dict(stages))
 
 
-def _sort(now: str, then: str) -> str:
-    if now in BAD:
-        return "still" if then in BAD else "new"
-    if then in BAD:
-        return "fixed" if now == "pass" else "gone"
-    return "gone" if then == "pass" and now != "pass" else ""
+def _kind(now: Mapping[str, Any] | None, then: Mapping[str, Any] | None, absent: bool) -> str:
+    """Which of KINDS a test is; empty where nothing is to be told. `now` is the file's collection if the test is
+    absent."""
+    failed, failed_before = (line is not None and line["verdict"] in BAD for line in (now, then))
+    if failed and not absent:
+        return "still" if failed_before else "new"
+    if not failed_before and (then is None or then["verdict"] != Verdict.PASS.value):
+        return ""
+    if not absent and now is not None and now["verdict"] == Verdict.PASS.value:
+        return "fixed" if failed_before else ""
+    return "moved" if now is not None and (now.get("observation") or {}).get("cause") == "private_name" else "gone"
 
 
 def _by_test(cells: Mapping[str, Mapping[str, Any]]) -> dict[str, Mapping[str, Any]]:
     """Lines by test; of a test that was stopped, the line of its own stage."""
     own = ((cell, line) for cell, line in cells.items() if "after" not in (line.get("observation") or {}))
     return {cell.split("/", 3)[3]: {**line, "cell": cell} for cell, line in own}
-
-
-def _verdict(line: Mapping[str, Any] | None) -> str:
-    return str(line["verdict"]) if line else ""
 
 
 # --------------------------------------------------------------------------------------------- for the terminal
@@ -138,9 +146,7 @@ def render(found: Summary, compared: Against | None = None, most: int = 20) -> R
     if found.moved_names:
         names = ", ".join(f"{name} ×{count}" for name, count in found.moved_names.most_common(8))
         parts.append(
-            Text(
-                f"\nprivate names that are not in this version ({sum(found.moved_names.values())} tests and files): {names}"
-            )
+            Text(f"\nprivate names not in this version ({sum(found.moved_names.values())} tests and files): {names}")
         )
     if found.reasons:
         told = "; ".join(f"{count} × {reason}" for reason, count in found.reasons.most_common(8))
@@ -174,14 +180,14 @@ def _cause_table(found: Summary, most: int) -> Table:
 
 
 def _against_table(compared: Against, most: int) -> RenderableType:
-    kinds = ("new", "fixed", "still", "gone")
-    table = Table("stage", *kinds, title="against the older record", title_justify="left", box=None)
+    table = Table("stage", *KINDS, title="against the older record", title_justify="left", box=None)
     for stage in STAGES:
         if counter := compared.by_stage.get(stage.value):
-            table.add_row(stage.value, *(str(counter[kind] or "") for kind in kinds))
-    lines = [Text(f"new: {test.removeprefix(PREFIX)}") for test in compared.new[:most]]
-    more = len(compared.new) - most
-    return Group(table, *lines, *([Text(f"and {more} more")] if more > 0 else []))
+            table.add_row(stage.value, *(str(counter[kind] or "") for kind in KINDS))
+    legend = Text("; ".join(f"{kind}: {meaning}" for kind, meaning in KINDS.items()), style="dim")
+    new = compared.tests["new"]
+    lines = [Text(f"new: {test.removeprefix(PREFIX)}") for test in new[:most]]
+    return Group(table, legend, *lines, *([Text(f"and {len(new) - most} more")] if len(new) > most else []))
 
 
 def show(found: Summary, compared: Against | None = None, console: Console | None = None) -> None:

@@ -1,4 +1,5 @@
-"""A small checkout of a project that does not exist, with tests that pass, fail, crash, hang, skip and need what is not here."""
+"""A small checkout of a project that does not exist: its tests pass, fail, crash, hang, skip, and need what is not
+here."""
 
 from __future__ import annotations
 

@@ -88,7 +88,8 @@ def test_the_map_is_checked_and_listed(small: Small, command: Command) -> None:
 @pytest.mark.usefixtures("no_torch")
 def test_an_expectation_that_matches_nothing_fails_the_run(small: Small, command: Command) -> None:
     small.expect(
-        '[[expect]]\ncell = "*/*/*/upstream:tests/test_functions.py::test_gone"\nverdict = "fail"\nurl = "https://example.org"\nwhy = "known"\n'
+        '[[expect]]\ncell = "*/*/*/upstream:tests/test_functions.py::test_gone"\nverdict = "fail"\n'
+        'url = "https://example.org"\nwhy = "known"\n'
     )
     code, printed = command("small", "--maps", small.maps, "--src", small.root, "-f", "tests/test_functions.py")
     assert (

@@ -1,4 +1,4 @@
-"""A failing test is run with ever more of the compiler; the first rung at which it fails in the same way names the stage."""
+"""A failing test is run with ever more of the compiler; the first rung that fails in the same way names the stage."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ LEVEL = int(os.environ.get("LEVEL", 3))
 
 def test_from_two_on(): assert LEVEL < 2, "wrong"
 def test_at_three_only(): assert LEVEL < 3, "wrong"
-def test_other_failure_below(): assert LEVEL == 1 and "wrong" == "right" or LEVEL > 1 and not "wrong", "wrong" if LEVEL else "nothing was compiled"
+def test_other_failure_below(): assert False, "wrong" if LEVEL else "nothing was compiled"
 def test_crashes_from_one_on(): LEVEL and os.abort()
 def test_always(): assert not "wrong"
 """
@@ -125,7 +125,7 @@ def test_every_ladder_goes_from_no_compiler_to_the_whole() -> None:
 
 @pytest.mark.parametrize("table", ["PROBES", "BACKENDS"])
 def test_every_name_of_torch_in_the_tables_exists_here(table: str) -> None:
-    """A rung whose name is gone is `not tried`, so that nothing breaks; but here, with a known torch, all must be there."""
+    """A rung whose name is gone is `not tried`, so that nothing breaks. With a torch that the suite knows, none is."""
     importlib.import_module("torch._inductor.compile_fx")
     for name, candidates in getattr(rungs, table).items():
         if candidates[0].startswith("torch."):

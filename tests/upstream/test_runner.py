@@ -195,8 +195,8 @@ def alive(process: int) -> bool:
 
 def test_expected_failures_are_strict_both_ways(small: Small) -> None:
     small.expect(
-        '[[expect]]\ncell = "fusion/*/*/upstream:tests/test_plain.py::TestPlain::test_b_fails"\nverdict = "fail"\nwhen = "torch<2"\n'
-        'url = "https://example.org/1"\nwhy = "one is not two"\n'
+        '[[expect]]\ncell = "fusion/*/*/upstream:tests/test_plain.py::TestPlain::test_b_fails"\nverdict = "fail"\n'
+        'when = "torch<2"\nurl = "https://example.org/1"\nwhy = "one is not two"\n'
         '[[expect]]\ncell = "fusion/*/*/upstream:tests/test_plain.py::TestPlain::test_a_passes"\nverdict = "fail"\n'
         'url = "https://example.org/2"\nwhy = "it should fail"\n'
         '[[expect]]\ncell = "*/*/*/upstream:tests/test_plain.py::TestPlain::test_no_such"\nverdict = "fail"\n'

@@ -46,6 +46,7 @@ OLD = dict(
         line("test_c", "fail"),
         line("test_d", "pass", "postgrad"),
         line("test_f", "pass"),
+        line("test_h", "pass"),
     ]
 )
 
@@ -61,11 +62,22 @@ def test_one_first_line_at_one_rung_is_one_cause() -> None:
     assert found.moved_names == {"torch._x.y": 1}
 
 
-def test_new_fixed_still_and_gone_against_an_older_record() -> None:
+def test_every_test_is_sorted_against_an_older_record() -> None:
     compared = summary.against(NEW, OLD)
-    short = {kind: [test[-1] for test in getattr(compared, kind)] for kind in ("new", "fixed", "still", "gone")}
-    assert short == {"new": ["b", "d", "e"], "fixed": ["a"], "still": ["c"], "gone": ["f"]}
-    assert compared.by_stage["fusion"] == {"new": 2, "fixed": 1, "still": 1, "gone": 1}
+    assert {kind: [test[-1] for test in tests] for kind, tests in compared.tests.items()} == {
+        "new": ["b", "d", "e"],
+        "fixed": ["a"],
+        "still": ["c"],
+        "moved": ["f"],
+        "gone": ["h"],
+    }
+    assert compared.by_stage["fusion"] == {"new": 2, "fixed": 1, "still": 1, "moved": 1, "gone": 1}
+
+
+def test_tests_of_a_file_that_no_longer_imports_are_told_apart() -> None:
+    new = dict([line("(collection)", "unavailable", cause="private_name", name="torch._x.y")])
+    compared = summary.against(new, OLD)
+    assert [len(compared.tests[kind]) for kind in ("moved", "gone", "new")] == [6, 0, 0]
 
 
 def test_what_a_person_reads() -> None:
