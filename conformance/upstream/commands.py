@@ -11,6 +11,7 @@ from pathlib import Path
 import click
 from rich.console import Console
 
+from conformance import paths
 from conformance import record as records
 from conformance.errors import UsageError, unknown
 from conformance.record import Writer
@@ -86,11 +87,11 @@ def upstream(
     if resume and record is None:
         raise UsageError("--resume needs --record FILE: the record to go on with")
     options = Options(frozenset(stages), keyword, timeout, slow=slow, rungs=not no_rungs)
-    path = record or _home() / "runs" / f"{suite}-{time.strftime('%Y%m%d-%H%M%S')}-{os.getpid()}.jsonl"
+    path = record or paths.state("upstream", "runs") / f"{suite}-{time.strftime('%Y%m%d-%H%M%S')}-{os.getpid()}.jsonl"
     python = open_interpreter(interpreter)
     results = Results(mapped, checkout, python, maps)
     _run(
-        Runner(mapped, checkout, python, options, _home() / f"run-{os.getpid()}", results.is_expected),
+        Runner(mapped, checkout, python, options, paths.state("upstream") / f"run-{os.getpid()}", results.is_expected),
         results,
         files,
         path,
@@ -113,11 +114,6 @@ def selected_files(checkout: Checkout, mapped: StageMap, stages: tuple[str, ...]
     if globs:
         files = select(files, globs, "test file")
     return [file for file in files if not stages or {stage.value for stage in mapped.stages_of(file)} & set(stages)]
-
-
-def _home() -> Path:
-    root = Path(__file__).resolve().parent.parent.parent
-    return Path(os.environ.get("CONFORMANCE_HOME") or root / ".conformance") / "upstream"
 
 
 def _run(runner: Runner, results: Results, files: list[str], path: Path, resume: bool, workers: int) -> None:

@@ -26,10 +26,11 @@ from typing import Any
 from packaging.specifiers import InvalidSpecifier, SpecifierSet
 from packaging.version import InvalidVersion, Version
 
+from conformance import paths
 from conformance.errors import UsageError, unknown
 from conformance.stage import STAGES, Stage
 
-HOME = Path(__file__).resolve().parent.parent.parent / "fixtures" / "upstream_tests"
+HOME = paths.data() / "fixtures" / "upstream_tests"
 NEEDS = ("cpu", "gpu", "multi-gpu", "slow")
 ENTRY_KEYS = {"tests", "stage", "checks", "needs", "when", "why"}
 MISSING_KEYS = {"pattern", "reason"}

@@ -12,8 +12,8 @@ import pytest
 
 from conformance.record import read
 from conformance.upstream import stage_map
-from conformance.upstream.commands import selected_files
 from conformance.upstream.checkout import open_checkout
+from conformance.upstream.commands import selected_files
 
 DOCUMENT = (Path(__file__).resolve().parents[2] / "docs" / "upstream.md").read_text()
 RECIPES = re.findall(r"\| `conformance upstream (pytorch --src \$PYTORCH_SRC .+?)` \|", DOCUMENT)
@@ -45,5 +45,7 @@ def test_a_recipe_selects_a_mapped_file(recipe: str) -> None:
     mapped = stage_map.load("pytorch")
     if source:
         assert selected_files(open_checkout(Path(source), mapped.suite), mapped, (stage,), (glob,))
-    files = [entry.file for entry in mapped.entries if entry.file.endswith(glob.lstrip("*")) and entry.stage.value == stage]
+    files = [
+        entry.file for entry in mapped.entries if entry.file.endswith(glob.lstrip("*")) and entry.stage.value == stage
+    ]
     assert files, f"the map has no {stage} tests in {glob}"
