@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import shutil
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
@@ -86,7 +87,8 @@ class Runner:
 
     def child(self, files: list[str], slot: Path, rung: rungs.Rung | None = None) -> Child:
         suite = self.map.suite
-        env = {"PYTHONPYCACHEPREFIX": str(self.folder.parent / "pycache"), **suite.env}
+        pycache = os.environ.get("PYTHONPYCACHEPREFIX") or str(self.folder.parent / "pycache")  # not in the checkout
+        env = {"PYTHONPYCACHEPREFIX": pycache, **suite.env}
         job = Job(
             self.python.path,
             self.checkout.root,

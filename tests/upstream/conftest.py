@@ -2,11 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
 from small_project import Small
+
+
+@pytest.fixture(scope="session", autouse=True)
+def one_pycache(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
+    """Children share compiled modules: each test has a home of its own, and would compile pytest and torch anew."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("PYTHONPYCACHEPREFIX", str(tmp_path_factory.mktemp("pycache")))
+        yield
 
 
 @pytest.fixture

@@ -148,7 +148,7 @@ class Small:
         mapped = stage_map.load("small", self.checkout.version, self.maps)
         python = interpreter(version)
         results = Results(mapped, self.checkout, python, self.maps)
-        options = {"timeout": 6.0, **options}
+        options = {"timeout": 10.0, **options}
         folder = self.folder / "state" / "run"
         runner = Runner(mapped, self.checkout, python, Options(**options), folder, results.is_expected)
         writer = Writer(path or self.folder / "record.jsonl", results.header(), resume=resume)

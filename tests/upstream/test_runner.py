@@ -134,7 +134,7 @@ import pathlib, time
 def test_meets():
     here, there = (pathlib.Path("{folder}") / name for name in {names})
     here.touch()
-    end = time.time() + 20
+    end = time.time() + 60
     while not there.exists() and time.time() < end:
         time.sleep(0.05)
     assert there.exists()
@@ -145,7 +145,7 @@ def test_two_files_run_at_once(small: Small) -> None:
     """Each waits for the other: one after the other, both would fail."""
     small.write("tests/test_one.py", MEET.format(folder=small.folder, names=("one", "two")))
     small.write("tests/test_two.py", MEET.format(folder=small.folder, names=("two", "one")))
-    found = small.run(["tests/test_one.py", "tests/test_two.py"], workers=2, timeout=40.0)
+    found = small.run(["tests/test_one.py", "tests/test_two.py"], workers=2, timeout=90.0)
     assert {line["verdict"] for line in found.values()} == {"pass"}
 
 
@@ -160,13 +160,13 @@ import os, pathlib, time
 
 def test_it():
     pathlib.Path("{pid}").write_text(str(os.getpid()))
-    time.sleep(60)
+    time.sleep(300)
 """
 RUN = """
 import pathlib, sys
 sys.path[:0] = sys.argv[1:3]
 from small_project import Small
-Small.opened(pathlib.Path(sys.argv[3])).run(["tests/test_long.py"], timeout=100.0)
+Small.opened(pathlib.Path(sys.argv[3])).run(["tests/test_long.py"], timeout=400.0)
 """
 
 
@@ -181,7 +181,7 @@ def test_a_killed_run_leaves_no_test_running(small: Small, tmp_path: Path) -> No
     assert until(lambda: not alive(child)), "the child did not notice that its parent is gone"
 
 
-def until(condition: Callable[[], bool], seconds: float = 30.0) -> bool:
+def until(condition: Callable[[], bool], seconds: float = 60.0) -> bool:
     end = time.monotonic() + seconds
     while not condition() and time.monotonic() < end:
         time.sleep(0.1)
