@@ -1,4 +1,4 @@
-"""The published records of upstream tests: they can be read, the map still agrees, docs/upstream.md gives their counts."""
+"""The published records of upstream tests: readable, as the map says, and counted in docs/upstream.md."""
 
 from __future__ import annotations
 
