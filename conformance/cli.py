@@ -40,6 +40,7 @@ COMMANDS = {
     "fuzz": ("conformance.fuzz.commands", "Search for new defects: shapes, strides, guards, graphs."),
     "pin": ("conformance.fuzz.commands", "Keep a finding of the fuzzer as an example."),
     "fidelity": ("conformance.headless.commands", "Compare kernels made without a GPU with a real GPU's."),
+    "upstream": ("conformance.upstream.commands", "Run a compiler's own tests from a checkout, by stage."),
 }
 
 

@@ -147,7 +147,7 @@ def _entry(data: Mapping[str, str], source: str) -> Expectation:
         if key not in KEYS:
             raise unknown(f"key in {source}", key, KEYS)
     cell, kind, verdict = data.get("cell", ""), data.get("kind", ""), data.get("verdict", "")
-    if cell.count("/") != 3:
+    if cell.count("/") < 3:  # the name of an upstream test holds slashes of its own
         raise UsageError(f"{source}: cell must be stage/backend/target/micrograph, globs allowed; it is {cell!r}")
     if bool(kind) == bool(verdict):
         raise UsageError(f"{source}: give either a kind or a verdict")
