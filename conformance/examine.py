@@ -133,10 +133,10 @@ class Examination:
         """Eager's answer, and the compiler's; None where what was compiled cannot be run here."""
         self._at(Stage.RUNTIME)  # eager's own time
         ref = self.reference(0)
-        if not self._observable(Stage.RUNTIME):
-            return None, ref
         self._at(Stage.CAPTURE)
         first = self.call(compiled, 0)
+        if not self._observable(Stage.RUNTIME):  # it is called all the same: many a compiler compiles at the first call
+            return None, ref
         if isinstance(first.error, CannotRun):
             self.found.unavailable[Stage.RUNTIME] = first_line(first.error).removeprefix("CannotRun: ")
             return None, ref

@@ -16,7 +16,7 @@ import importlib
 import inspect
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import ExitStack, contextmanager
+from contextlib import AbstractContextManager, ExitStack, contextmanager, nullcontext
 from dataclasses import dataclass, field
 from typing import Any
 from unittest.mock import patch
@@ -53,8 +53,16 @@ class Subscription:
 
 
 class Seam:
-    def __init__(self, compiler: str, version: Callable[[], str], names: Mapping[str, Name]) -> None:
-        self.compiler, self.version, self.names = compiler, version, dict(names)
+    """The table of one compiler. `resolving` is a context in which its modules can be imported, for a package that needs one."""
+
+    def __init__(
+        self,
+        compiler: str,
+        version: Callable[[], str],
+        names: Mapping[str, Name],
+        resolving: Callable[[], AbstractContextManager[Any]] = nullcontext,
+    ) -> None:
+        self.compiler, self.version, self.names, self.resolving = compiler, version, dict(names), resolving
         self._subscribers: dict[str, list[Around]] = {}
         self._patches: dict[str, Any] = {}
 
@@ -68,11 +76,12 @@ class Seam:
 
     def locate(self, key: str) -> tuple[Any, str]:
         """The owner of a name and the attribute that it is there; the attribute is "" where the name is a module."""
-        for path in self.names[key].path.split("|"):
-            try:
-                return _locate(path)
-            except (ImportError, AttributeError):
-                continue
+        with self.resolving():
+            for path in self.names[key].path.split("|"):
+                try:
+                    return _locate(path)
+                except (ImportError, AttributeError):
+                    continue
         raise MissingName(self.gone(key))
 
     def shown(self, key: str) -> str:
@@ -81,6 +90,10 @@ class Seam:
 
     def gone(self, key: str) -> str:
         return f"{self.compiler} {self.version()} has no {self.shown(key)}"
+
+    def unknown(self, key: str) -> str:
+        """The reason why the stages that a missing name serves are unavailable."""
+        return f"{self.gone(key)}: the suite does not know this version yet"
 
     def has(self, key: str) -> bool:
         """Does this version have the name? For names that serve no stage of their own: a capability."""
@@ -97,9 +110,10 @@ class Seam:
     def unavailable(self) -> dict[Stage, str]:
         """The stages that cannot be observed because a name is gone, each with the first such name."""
         reasons: dict[Stage, str] = {}
-        for key, reason in self.missing().items():
-            for stage in self.names[key].stages:
-                reasons.setdefault(stage, f"{reason}: the suite does not know this version yet")
+        for key, name in self.names.items():
+            if name.stages and not self.has(key):
+                for stage in name.stages:
+                    reasons.setdefault(stage, self.unknown(key))
         return {stage: reasons[stage] for stage in STAGES if stage in reasons}
 
     # ----------------------------------------------------------------------------------------- wrapping

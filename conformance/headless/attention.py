@@ -18,7 +18,9 @@ import torch
 from torch.utils._pytree import tree_map_only
 
 from conformance.headless.device_queries import answered
-from conformance.headless.errors import Moved, NotInterpretable
+from conformance.headless.errors import NotInterpretable
+from conformance.headless.seam import seam
+from conformance.seam import MissingName
 from conformance.target import Device
 
 aten = torch.ops.aten
@@ -163,13 +165,12 @@ CONDITIONS: dict[int, tuple[Condition, ...]] = {
 
 def cudnn_version() -> tuple[int, ...]:
     """The cuDNN that torch was built for: which one lies on this machine says nothing of the described one."""
-    built = getattr(getattr(torch._C, "_cudnn", None), "getCompileVersion", lambda: (0,))
-    return tuple(built())
+    return tuple(seam.cudnn_version()) if seam.has("cudnn_version") else (0,)
 
 
 def preference(device: Device) -> list[int]:
     """torch's order: cuDNN first on Hopper and datacenter Blackwell, if the installed cuDNN is new enough."""
-    order = [int(backend) for backend in torch._C._get_sdp_priority_order() if int(backend) in CONDITIONS]
+    order = [int(backend) for backend in seam.sdp_priority() if int(backend) in CONDITIONS]
     untouched = order.index(CUDNN) > order.index(MATH)
     recent = cudnn_version() > (9, 15, 0)
     if untouched and recent and device.major in (9, 10) and device.minor in (0, 3):
@@ -205,13 +206,13 @@ def choosing(device: Device) -> Iterator[None]:
         for key in ("AutogradCUDA", "CUDA"):
             library.impl("scaled_dot_product_attention", attend, key)
     except (AttributeError, RuntimeError) as error:
-        library._destroy()
-        raise Moved(f"torch.library.Library.impl ({error})") from None
+        seam.close_library(library)
+        raise MissingName(f"torch {torch.__version__} does not let attention be decided for a device: {error}") from None
     operator._dispatch_cache.clear()
     try:
         yield
     finally:
-        library._destroy()
+        seam.close_library(library)
         operator._dispatch_cache.clear()
 
 

@@ -23,8 +23,8 @@ import torch
 
 from conformance.cell import select
 from conformance.errors import UsageError, first_line
-from conformance.headless.device import find
 from conformance.headless.multi_target import generate
+from conformance.headless.seam import triton
 from conformance.library import load
 from conformance.micrograph import Micrograph
 from conformance.target import CUDA, DEVICES, Target
@@ -64,7 +64,7 @@ def record(target: Target, micrographs: dict[str, type[Micrograph]], progress: C
     return {
         "schema": SCHEMA,
         "torch": torch.__version__,
-        "triton": find("triton").__version__,
+        "triton": triton.version(),
         "device": device.name if device else torch.cuda.get_device_name(),
         "capability": f"sm_{''.join(map(str, (device.major, device.minor) if device else torch.cuda.get_device_capability()))}",
         "micrographs": made,
@@ -127,7 +127,7 @@ def _split(source: str) -> list[str]:
 
 def comparable(record: dict[str, Any]) -> str:
     """Why this record cannot be held against the installed torch; empty when it can."""
-    here = torch.__version__.split("+")[0], find("triton").__version__
+    here = torch.__version__.split("+")[0], triton.version()
     there = record["torch"].split("+")[0], record["triton"]
     return "" if here == there else f"made by torch {there[0]} and triton {there[1]}; here are {here[0]} and {here[1]}"
 

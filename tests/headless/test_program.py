@@ -7,11 +7,14 @@ from functools import cache
 import pytest
 import torch
 
-from conformance import oracle
+from conformance import backends, oracle
+from conformance.backends.inductor.seam import seam
 from conformance.headless.device import described
 from conformance.headless.kernel import Kernel, notable
 from conformance.headless.program import Program
 from conformance.library import load
+from conformance.session import results_here
+from conformance.stage import Stage
 from conformance.target import DEVICES, Target
 
 SM90 = Target("sm_90")
@@ -21,10 +24,10 @@ SM90 = Target("sm_90")
 def compiled(name: str, target: str = "sm_90") -> tuple[Program, oracle.Outcome, oracle.Reference]:
     """One micrograph, compiled and called once; several tests look at it."""
     micrograph = load()[name]
-    torch._dynamo.reset()
+    seam.reset()
     module = micrograph.build()
     program = Program(module, Target(target))
-    with torch._inductor.config.patch(force_disable_caches=True):
+    with seam.config.patch(force_disable_caches=True):
         outcome = oracle.run(program, micrograph.example(), module, calls=micrograph.steps)
     return program, outcome, oracle.reference(module, micrograph.example(), calls=micrograph.steps)
 
@@ -84,12 +87,6 @@ def test_notable_instructions() -> None:
 
 def test_one_process_examines_several_micrographs_for_several_targets() -> None:
     """Through the backend, as `conformance run` does it."""
-    from conformance.backends.inductor import InductorBackend
-    from conformance.expectations import Expectations
-    from conformance.stage import Stage
-    from conformance.workbench import Workbench
-
-    bench, backend = Workbench(Expectations([], {})), InductorBackend()
     for name, target in (("pointwise.chain", "sm_90"), ("attention.sdpa", "sm_80")):
-        found = bench.examine(load()[name], backend, Target(target), [Stage.FUSION, Stage.CODEGEN])
+        found = results_here(load()[name], backends.get("inductor"), Target(target), [Stage.FUSION, Stage.CODEGEN])
         assert [result.verdict.value for result in found.values()] == ["pass", "pass"], found

@@ -37,7 +37,7 @@ def capture(loaded: Loaded, case: Case, module: nn.Module) -> Captured:
     shapes = dynamic_shapes(micrograph, module, asked)
     try:
         with loaded.active(), fake_cuda.answers():
-            gm = loaded.module("export").torch_export_to_gm(module, args=inputs, clone=False, dynamic_shapes=shapes)
+            gm = loaded.seam.export(module, args=inputs, clone=False, dynamic_shapes=shapes)
     except Exception as error:
         refused = plain_export(micrograph, case, shapes)
         if refused:

@@ -19,6 +19,8 @@ from conformance.backends.autodeploy.passes import Passes, PassResult
 from conformance.backends.autodeploy.runtime import Chosen, compile_backend
 from conformance.backends.autodeploy.streams import multi_streamed
 from conformance.backends.base import Case, Compiled
+from conformance.backends.inductor.seam import seam as inductor
+from conformance.checks.measured import PASS_INPLACE_ORDER, PASS_LOG, PASS_MATCHES, PASS_METADATA, PASS_RAISES, PASS_WRONG_METADATA
 from conformance.errors import first_line
 from conformance.stage import Stage
 from conformance.trace import Observation
@@ -87,7 +89,7 @@ class AutoDeployCompiled(Compiled):
         except Exception as error:
             self._error = error
             seen.verdict, seen.reason = Verdict.ERROR, first_line(error)
-            seen.findings.append(Finding(Kind.CRASH, "AD001", first_line(error)))
+            seen.findings.append(Finding(Kind.CRASH, PASS_RAISES, first_line(error)))
         seen.seconds += time.perf_counter() - started
 
     def _transform(self, stage: Stage, gm: fx.GraphModule, config: dict[str, dict[str, Any]]) -> fx.GraphModule:
@@ -133,7 +135,7 @@ class AutoDeployCompiled(Compiled):
 
     def _no_lost_reads(self, seen: Observation, gm: fx.GraphModule, option: str, known: set[str]) -> None:
         for lost in lost_reads(gm, known):
-            seen.findings.append(Finding(Kind.WRONG_RESULT, "AD006", f"{lost} ({option} kernels)"))
+            seen.findings.append(Finding(Kind.WRONG_RESULT, PASS_INPLACE_ORDER, f"{lost} ({option} kernels)"))
 
     def _hold_to_contract(self, seen: Observation) -> None:
         """The contract's counts of rewrites that AutoDeploy makes when it fuses, not when it matches patterns."""
@@ -141,7 +143,7 @@ class AutoDeployCompiled(Compiled):
             count = seen.facts["matches"].get(word, promised)
             if count != promised:
                 kind = Kind.MATCH_LOSS if count < promised else Kind.OVERFUSED
-                seen.findings.append(Finding(kind, "AD005", f"{word} matched {count} times, contract says {promised}"))
+                seen.findings.append(Finding(kind, PASS_MATCHES, f"{word} matched {count} times, contract says {promised}"))
 
     def _option_facts(self, gm: fx.GraphModule, matches: dict[str, int], passes: dict[str, int]) -> dict[str, Any]:
         matched = {name: count for name, count in passes.items() if count}
@@ -245,12 +247,12 @@ class AutoDeployCompiled(Compiled):
         self._program = call
         random = self.case.micrograph.contract.runtime.random
         try:
-            with torch._inductor.config.patch(fallback_random=random, shape_padding=False):  # no stopwatch decides
+            with inductor.config.patch(fallback_random=random, shape_padding=False):  # no stopwatch decides
                 yield
         finally:
             self._program = kept
             if name == "torch-compile":
-                torch._dynamo.reset()
+                inductor.reset()
 
     def observe(self, stage: Stage) -> Observation:
         if stage is Stage.RUNTIME and stage not in self._seen:
@@ -294,13 +296,13 @@ def judge(seen: Observation, results: list[PassResult], option: str = "") -> Non
             if seen.verdict is None or (verdict is Verdict.ERROR and seen.verdict is Verdict.FALLBACK):
                 seen.verdict, seen.reason = verdict, said
             if verdict is Verdict.ERROR:  # a fallback is no crash: AutoDeploy went on
-                seen.findings.append(Finding(Kind.CRASH, "AD001", said))
+                seen.findings.append(Finding(Kind.CRASH, PASS_RAISES, said))
         if result.lost_metadata and result.name not in plan.SHAPES_LATER:
             detail = f"{result.name}{where} made {', '.join(result.lost_metadata)} without shape and dtype"
-            seen.findings.append(Finding(Kind.METADATA_LOSS, "AD002", detail))
+            seen.findings.append(Finding(Kind.METADATA_LOSS, PASS_METADATA, detail))
         for wrong in result.wrong_metadata:
-            seen.findings.append(Finding(Kind.METADATA_LOSS, "AD003", f"{result.name}{where}: {wrong}"))
+            seen.findings.append(Finding(Kind.METADATA_LOSS, PASS_WRONG_METADATA, f"{result.name}{where}: {wrong}"))
         if result.log_disagrees:
             reported = result.matches if result.state == "ran" else result.state
             detail = f"{result.name}{where} logs {result.logged}, and reports {reported}"
-            seen.findings.append(Finding(Kind.MATCH_LOSS, "AD004", detail))
+            seen.findings.append(Finding(Kind.MATCH_LOSS, PASS_LOG, detail))

@@ -29,7 +29,7 @@ from types import ModuleType
 from typing import Any
 from unittest.mock import patch
 
-from conformance.backends.autodeploy import fake_cuda
+from conformance.backends.autodeploy import fake_cuda, seam
 from conformance.errors import UsageError, first_line
 
 VARIABLE = "TRTLLM_SRC"
@@ -188,10 +188,11 @@ class _Answer:
 
 
 class Loaded:
-    """An imported AutoDeploy. `with loaded.active():` around whatever runs its code."""
+    """An imported AutoDeploy. `with loaded.active():` around whatever runs its code; `loaded.seam` are its names."""
 
     def __init__(self, found: Found) -> None:
         self.found = found
+        self.seam = seam.made(found.package, found.version, self.active)
         self._modules: dict[str, ModuleType] = {}
         self._depth = 0
         if found.form == "checkout":

@@ -8,10 +8,9 @@ from __future__ import annotations
 
 import functools
 import inspect
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Any
-from unittest.mock import patch
 
 import torch
 from torch import fx
@@ -32,24 +31,24 @@ _traces: dict[Any, fx.GraphModule] = {}
 
 @contextmanager
 def remembered(loaded: Loaded) -> Iterator[None]:
-    matcher = loaded.module("utils.pattern_matcher")
-    export = getattr(matcher, "torch_export_to_gm", None)
-    if export is None:
+    """Inside, a pattern that was exported before is not exported again."""
+    if not loaded.seam.has("export_pattern"):
         yield
         return
 
-    def remembering(module: Any, args: tuple[Any, ...], *rest: Any, **more: Any) -> fx.GraphModule:
+    def export(proceed: Callable[..., Any], module: Any, args: tuple[Any, ...], *rest: Any, **more: Any) -> fx.GraphModule:
         try:
             key = (function_key(getattr(module, "fn", None)), tuple(map(value_key, args)))
             if rest or more:
                 raise NoKey
         except NoKey:
-            return export(module, args, *rest, **more)
+            made: fx.GraphModule = proceed(module, args, *rest, **more)
+            return made
         if key not in _traces:
-            _traces[key] = export(module, args)
+            _traces[key] = proceed(module, args)
         return graph.copied(_traces[key])
 
-    with patch.object(matcher, "torch_export_to_gm", remembering):
+    with loaded.seam.subscribe(export_pattern=export):
         yield
 
 

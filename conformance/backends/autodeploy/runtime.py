@@ -107,8 +107,7 @@ def compile_backend(loaded: Loaded, gm: fx.GraphModule, case: Case, name: str = 
 def made(loaded: Loaded, gm: fx.GraphModule, case: Case, name: str, module: nn.Module | None) -> Chosen:
     recording = Recording(gm, case) if name in RECORDING else None
     with loaded.active(), fake_cuda.answers(), torch.no_grad(), listening(), oracle.state_kept(module):
-        registry = loaded.module("compile.compiler").CompileBackendRegistry
-        program = registry.get(name)(gm, **(recording.settings() if recording else {})).compile()
+        program = loaded.seam.compile_backends.get(name)(gm, **(recording.settings() if recording else {})).compile()
     if recording is None:
         return Chosen(name, program, cache_observation(name, program))
     plain: list[int] = []

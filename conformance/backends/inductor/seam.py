@@ -66,6 +66,16 @@ NAMES = {
     "ir": Name("torch._inductor.ir", NO_STAGE),
     "ops_handler": Name("torch._inductor.ops_handler:DefaultHandler", NO_STAGE),
     "build_cpp_kernel": Name("torch._inductor.async_compile:AsyncCompile.cpp_pybinding", NO_STAGE),
+    # Headless targets: `conformance.headless.seam` says which of their stages need which.
+    "build_triton_kernel": Name("torch._inductor.async_compile:AsyncCompile.triton", NO_STAGE),
+    "fold_constants": Name("torch._inductor.constant_folding:ConstantFolder.run", NO_STAGE),
+    "select_algorithm": Name("torch._inductor.select_algorithm:AlgorithmSelectorCache.__call__", NO_STAGE),
+    # One capture for several targets: the steps that a graph has behind it.
+    "view_to_reshape": Name(f"{COMPILE}:view_to_reshape", NO_STAGE),
+    "fake_tensor_prop": Name(f"{COMPILE}:fake_tensor_prop", NO_STAGE),
+    "record_output_strides": Name(f"{COMPILE}:_recursive_record_original_output_strides", NO_STAGE),
+    "load_program": Name("torch._inductor.graph:GraphLowering.compile_to_module", NO_STAGE),
+    "detect_fake_mode": Name("torch._guards:detect_fake_mode", NO_STAGE),
 }
 seam = Seam("torch", lambda: str(torch.__version__), NAMES)
 

@@ -1,4 +1,4 @@
-"""The front door: torch.export with the micrograph's symbolic dims, and the ranges that TensorRT builds for."""
+"""Capture: torch.export with the micrograph's symbolic dims, and the ranges that TensorRT builds for."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ REFUSALS = ("Unsupported", "UserError", "ConstraintViolationError", "GuardOnData
 
 
 class Refused(Exception):
-    """The front door does not take this program."""
+    """torch.export does not take this program, or Torch-TensorRT does not compile its kind."""
 
 
 @dataclass

@@ -8,24 +8,24 @@ from __future__ import annotations
 import copy
 from collections.abc import Iterator
 from itertools import islice
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import torch
 from torch import fx
 from torch.fx.node import map_arg
 
 from conformance import graphs, oracle
-from conformance.backends.torch_tensorrt.api import Library
-from conformance.backends.torch_tensorrt.capture import capture
-from conformance.backends.torch_tensorrt.compile_log import Engine, Recording, snapshot
-from conformance.backends.torch_tensorrt.instrument import Recorder
+from conformance.backends.base import Case
+from conformance.backends.torch_tensorrt.compilation import Compilation
+from conformance.backends.torch_tensorrt.compile_log import CompileLog, Engine, snapshot
+from conformance.backends.torch_tensorrt.instrument import Instrument
 from conformance.backends.torch_tensorrt.program import state_of
+from conformance.backends.torch_tensorrt.seam import seam
+from conformance.checks.measured import BUILD_RAISES, ENGINE_KEY
 from conformance.errors import first_line
+from conformance.target import Target
 from conformance.trace import Observation, digest
 from conformance.verdict import Finding, Kind, Verdict
-
-if TYPE_CHECKING:
-    from conformance.backends.torch_tensorrt.compiled import TorchTensorRTCompiled
 
 # An engine is cached only if its weights can be refitted.
 CACHED = {"cache_built_engines": True, "reuse_cached_engines": True, "immutable_weights": False}
@@ -38,10 +38,10 @@ class Missed(Exception):
     """The cache was asked and did not have it: all that a probe wants to know."""
 
 
-def counting(library: Library) -> Any:
+def counting() -> Any:
     """A cache in memory that counts: misses by what is stored, hits by what is served."""
 
-    class Counting(library.engine_cache):  # type: ignore[misc, name-defined]
+    class Counting(seam.engine_cache):  # type: ignore[misc, name-defined]
         def __init__(self) -> None:
             self.blobs: dict[str, bytes] = {}
             self.hits = self.misses = 0
@@ -66,11 +66,12 @@ def counting(library: Library) -> Any:
     return Counting()
 
 
-def observe_cache(compiled: TorchTensorRTCompiled) -> Observation:
-    engines = compiled.recording.engines
+def observe_cache(case: Case, log: CompileLog) -> Observation:
+    """Drive the engine cache with the engines of a compile."""
+    engines = log.engines
     if not engines:
         return Observation.says(Verdict.FALLBACK, "there is no engine to cache: every op stayed in PyTorch")
-    probe = Probe(compiled)
+    probe = Probe(case.target)
     try:
         facts: dict[str, Any] = {"first": probe.builds(engines), "again": probe.builds(engines)}
         changed = {name: probe.changed(engines, name, value) for name, value in CHANGED.items()}
@@ -78,44 +79,40 @@ def observe_cache(compiled: TorchTensorRTCompiled) -> Observation:
         told = f"with the engine cache on: {first_line(error)}"
         if type(error).__name__ == "UnsupportedOperatorException":  # some converters refuse engines that can be refitted
             return Observation.says(Verdict.UNSUPPORTED, told)
-        return Observation(findings=[Finding(Kind.CRASH, "TRT004", told)])
+        return Observation(findings=[Finding(Kind.CRASH, BUILD_RAISES, told)])
     served = [name for name, hits in changed.items() if hits]
     facts["changed_config"] = {"engine_hit": len(served)} if served else {"engine_miss": len(changed)}
     facts["changed_config_served"] = served
     collisions = [found for engine in engines for found in probe.collisions(engine)]
     facts["changed_graph"] = {"probes": probe.probes, "served": len(collisions)}
-    findings = [Finding(Kind.STALE_CACHE, "TRT003", f"the key is the same when {what}") for what in collisions[:1]]
-    if not compiled.case.target.headless:
-        facts["changed_weights"], wrong = refitted(compiled)
+    findings = [Finding(Kind.STALE_CACHE, ENGINE_KEY, f"the key is the same when {what}") for what in collisions[:1]]
+    if not case.target.headless:
+        facts["changed_weights"], wrong = refitted(case)
         facts["differs"] = {"changed_weights": wrong} if wrong else {}
-    facts["timing_cache"] = "none: TensorRT-RTX does not tune" if compiled.library.rtx else "file"
+    facts["timing_cache"] = "none: TensorRT-RTX does not tune" if seam.features.tensorrt_rtx else "file"
     return Observation(facts, {"served in place of another": "\n".join(collisions)}, findings=findings)
 
 
-def refitted(compiled: TorchTensorRTCompiled) -> tuple[dict[str, int], str]:
-    """The same program with other weights hits, and the engine that is served computes with the new ones."""
-    from conformance.backends.torch_tensorrt.compiled import SETTINGS
-
-    library, case, cache = compiled.library, compiled.case, counting(compiled.library)
-    settings = {**SETTINGS, **CACHED, "custom_engine_cache": cache}
-    result: Any = None
-    module = case.module().eval()
+def refitted(case: Case) -> tuple[dict[str, int], str]:
+    """The same program with other weights hits, and the engine that is served computes with the new ones. Returns what the cache
+    counted at the second compile, and in what its result differs from eager."""
+    cache = counting()
     for seed in (0, 1):
         cache.taken()
-        module = case.micrograph.build(seed).to(case.run_device).eval()
-        captured = capture(case, module, library.torch_tensorrt)
-        with Recorder(library, case.target, Recording(), module).watching(), torch.no_grad():
-            result = library.torch_tensorrt.dynamo.compile(captured.program, inputs=captured.inputs, **settings)
-    ref = oracle.reference(module, case.inputs(), random=case.micrograph.contract.runtime.random, calls=case.micrograph.steps)
-    outcome = oracle.run(result, case.inputs(), state_of(module, result), calls=case.micrograph.steps)
+        made = Compilation(case, case.micrograph.build(seed).to(case.run_device).eval())
+        made.run(**CACHED, custom_engine_cache=cache)
+    module, result, calls = made.module, made.log.result, case.micrograph.steps
+    ref = oracle.reference(module, case.inputs(), random=case.micrograph.contract.runtime.random, calls=calls)
+    outcome = oracle.run(result, case.inputs(), state_of(module, result), calls=calls)
     return cache.taken(), "; ".join(str(difference) for difference in oracle.compare(outcome, ref)[:2])
 
 
 class Probe:
-    def __init__(self, compiled: TorchTensorRTCompiled) -> None:
-        self.library = compiled.library
-        self.target = compiled.case.target
-        self.cache = counting(self.library)
+    """Asks the engine cache for engines that it has, and for such that it must not serve."""
+
+    def __init__(self, target: Target) -> None:
+        self.target = target
+        self.cache = counting()
         self.probes = 0
 
     def settings(self, engine: Engine, **changes: Any) -> Any:
@@ -173,14 +170,16 @@ class Probe:
             self.cache.taken()
         return True
 
-    def _interpret(self, graph: fx.GraphModule, engine: Engine, settings: Any) -> Recording:
-        record = Recording()
-        recorder = Recorder(self.library, self.target, record)
-        recorder.engine = Engine(engine.name, engine.graph)
-        record.engines.append(recorder.engine)
-        with recorder.watching():
-            self.library.conversion.interpret_module_to_result(snapshot(graph), engine.specs, settings, engine_cache=self.cache)
-        return record
+    def _interpret(self, graph: fx.GraphModule, engine: Engine, settings: Any) -> None:
+        instrument = self._instrument(engine)
+        with instrument.watching():
+            seam.interpret(snapshot(graph), engine.specs, settings, engine_cache=self.cache)
+
+    def _instrument(self, engine: Engine) -> Instrument:
+        """One that writes down what becomes of this engine."""
+        instrument = Instrument(self.target, CompileLog())
+        instrument.engine = Engine(engine.name, engine.graph)
+        return instrument
 
     def _differs(self, engine: Engine, name: str, value: Any) -> bool:
         """Does the setting change the network at all? It is defined and not built."""
@@ -190,12 +189,12 @@ class Probe:
         return [(layer.type, layer.op) for layer in self._defined(engine.graph, engine, settings)[1].layers]
 
     def _defined(self, graph: fx.GraphModule, engine: Engine, settings: Any) -> tuple[Any, Engine]:
-        recorder = Recorder(self.library, self.target, Recording())
-        recorder.engine = Engine(engine.name, engine.graph)
-        with recorder.watching():
-            interpreter = self.library.interpreter(snapshot(graph), engine.specs, compilation_settings=settings)
+        instrument = self._instrument(engine)
+        with instrument.watching():
+            interpreter = seam.interpreter(snapshot(graph), engine.specs, compilation_settings=settings)
             interpreter._construct_trt_network_def()
-        return interpreter, recorder.engine
+        assert instrument.engine is not None
+        return interpreter, instrument.engine
 
 
 def twins(gm: fx.GraphModule) -> Iterator[tuple[str, fx.GraphModule]]:
