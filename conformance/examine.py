@@ -206,7 +206,7 @@ class Examination:
         if compiled.outputs_persist:  # now: a third call with the first values would put them back
             seen.facts["overwritten"] = _overwritten(first, "first")
         before = compiled.compiles()
-        if self._differs(compiled, 0, self.call(compiled, 0), ref, "third call, the first values again"):
+        if self._differs(compiled, 0, self.call(compiled, 0), ref, "third call, the first values again", _when_replayed(compiled)):
             return
         if compiled.compiles() > before:
             self._recompiled("the third call, which is like the first", compiled.compiles() - before)
@@ -220,7 +220,8 @@ class Examination:
     def _more_calls(self, compiled: Compiled, first: oracle.Outcome, second: oracle.Outcome) -> bool:
         """What alternates, or takes over after a while: storage of outputs, a variant of the program."""
         for seed in range(2, 2 + FURTHER_CALLS):
-            if self._differs(compiled, seed, self.call(compiled, seed), self.reference(seed), f"call {seed + 2}, other values"):
+            outcome, ref = self.call(compiled, seed), self.reference(seed)
+            if self._differs(compiled, seed, outcome, ref, f"call {seed + 2}, other values", _when_replayed(compiled)):
                 return True
         if compiled.outputs_persist:
             self.found[Stage.RUNTIME].facts["overwritten"] += _overwritten(first, "first") + _overwritten(second, "second")
@@ -336,6 +337,12 @@ class Beside:
         result = self.fn(*inputs)
         self.kept = self.fn(*self.others)
         return result
+
+
+def _when_replayed(compiled: Compiled) -> Kind | None:
+    """What a difference is called from the third call on, where no earlier form of the program differs: by then a recording runs, if the
+    backend makes one."""
+    return Kind.REPLAY_MISMATCH if compiled.replays else None
 
 
 def _overwritten(outcome: oracle.Outcome, which: str) -> list[str]:

@@ -94,7 +94,7 @@ class Running:
         """Capture and replay. The caller keeps the addresses of its inputs, as a captured graph asks for."""
         held = self.case.inputs(0)
         try:
-            context = seam.package.runtime.enable_cudagraphs(self.program)
+            context = seam.enable_cudagraphs(self.program)
             with context as module:
                 for call, seed in enumerate(SEEDS, 1):
                     _fill(held, self.case.inputs(seed))
@@ -106,7 +106,7 @@ class Running:
             raise
 
     def preallocated(self) -> Iterator[Finding]:
-        with seam.package.runtime.enable_pre_allocated_outputs(self.program):
+        with seam.enable_pre_allocated_outputs(self.program):
             for call, seed in enumerate(SEEDS, 1):
                 for difference in self.differences(self.program, seed):
                     yield Finding(difference.kind, PREALLOCATED, f"pre-allocated outputs, call {call}: {difference}")
@@ -131,7 +131,7 @@ class Running:
             path = Path(folder) / "program.ep"
             inputs = self.case.inputs(0)
             try:
-                seam.package.save(self.program, str(path), arg_inputs=list(inputs))
+                seam.save(self.program, str(path), arg_inputs=list(inputs))
             except ValueError as error:
                 if "Not all inputs provided are" in str(error):
                     raise Declined("only tensors can be given to `save`") from None

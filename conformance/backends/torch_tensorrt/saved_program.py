@@ -36,7 +36,7 @@ def _load_and_run(program: str, given: str, left: str, needs: type[Micrograph] |
     """In the fresh process. Returns what went wrong; empty when the outcome was left in the file `left`."""
     inputs, calls = torch.load(given, weights_only=False)
     try:
-        loaded = seam.package.load(program)
+        loaded = seam.load(program)
         module = loaded.module() if isinstance(loaded, torch.export.ExportedProgram) else loaded
     except Exception as error:
         return first_line(error)

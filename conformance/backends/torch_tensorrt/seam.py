@@ -54,7 +54,7 @@ NAMES = {
     "fast_partition": Name(f"{PARTITIONING}:fast_partition", (FUSION,), hook=True),
     "global_partition": Name(f"{PARTITIONING}:global_partition", (FUSION,)),
     "convert": Name(f"{COMPILER}:convert_module", ENGINES, hook=True),
-    "interpret": Name(f"{CONVERSION}._conversion:interpret_module_to_result", (CODEGEN, CACHE), hook=True),
+    "interpret": Name(f"{CONVERSION}._conversion:interpret_module_to_result", (CODEGEN, CACHE)),
     "run_node": Name(f"{INTERPRETER}.run_node", (CODEGEN,), hook=True),
     "configure": Name(f"{INTERPRETER}._populate_trt_builder_config", (CODEGEN,), hook=True),
     "lift_buffers": Name(f"{COMPILER}:lift_mutated_buffers", NO_STAGE),  # since 2.14
@@ -72,6 +72,11 @@ NAMES = {
     "engine_cache": Name("torch_tensorrt.dynamo._engine_cache:BaseEngineCache", (CACHE,)),
     "engine_key": Name("torch_tensorrt.dynamo._engine_cache:BaseEngineCache.get_hash", (CACHE,)),
     "features": Name("torch_tensorrt._features:ENABLED_FEATURES", (CACHE,)),
+    # Ways of running what was compiled.
+    "enable_cudagraphs": Name("torch_tensorrt.runtime:enable_cudagraphs", (RUNTIME,)),
+    "enable_pre_allocated_outputs": Name("torch_tensorrt.runtime:enable_pre_allocated_outputs", (RUNTIME,)),
+    "save": Name("torch_tensorrt:save", (RUNTIME,)),
+    "load": Name("torch_tensorrt:load", (RUNTIME,)),
     # Where tensors are moved to, for a GPU that is described.
     "to_device": Name(f"{COMPILER}:to_torch_device", STAGES[1:]),
     **{f"to_device in {module}": Name(f"{module}:to_torch_device", NO_STAGE) for module in MOVING},
