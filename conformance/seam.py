@@ -62,6 +62,8 @@ class Seam:
         names: Mapping[str, Name],
         resolving: Callable[[], AbstractContextManager[Any]] = nullcontext,
     ) -> None:
+        if taken := [key for key in names if hasattr(type(self), key)]:
+            raise ValueError(f"a seam has an attribute {taken[0]} of its own: name the key otherwise")
         self.compiler, self.version, self.names, self.resolving = compiler, version, dict(names), resolving
         self._subscribers: dict[str, list[Around]] = {}
         self._patches: dict[str, Any] = {}
