@@ -6,7 +6,7 @@ table and takes the answers from here.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Any
 
@@ -36,7 +36,7 @@ class Stream:
 def answers(device: Device) -> dict[str, Any]:
     """The value that stands for each name while the device is described."""
     cuda = _cuda(device)
-    interface = {
+    interface: dict[str, Callable[..., Any]] = {
         "current_device": cuda["current_device"],
         "set_device": cuda["set_device"],
         "device_count": cuda["device_count"],

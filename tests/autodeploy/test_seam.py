@@ -37,6 +37,16 @@ def test_a_question_that_torch_no_longer_has_takes_away_every_stage(harness, key
     assert {*AutoDeployBackend().unavailable(CPU)} == {*STAGES}
 
 
+@pytest.mark.parametrize("key", SERVING)
+def test_no_stage_that_a_missing_name_serves_passes(harness, key, monkeypatch):
+    """Through the examination and the judge, as in a run that asks for these stages."""
+    table = harness.loaded.seam
+    name = table.names[key]
+    monkeypatch.setitem(table.names, key, replace(name, path=f"{name.path}_gone"))
+    results = results_here(harness.micrographs["pointwise.chain"], AutoDeployBackend(), CPU, name.stages)
+    assert {stage: str(result.verdict) for stage, result in results.items()} == dict.fromkeys(name.stages, "unavailable")
+
+
 def verdicts(harness: Any, key: str, say: Callable[[Any], None]) -> None:
     """In a process of its own: examine a micrograph with one name of the table gone."""
     torch.set_num_threads(1)

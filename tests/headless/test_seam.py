@@ -35,6 +35,15 @@ def test_a_name_that_is_gone_is_the_reason_of_the_stages_it_serves(table: Seam, 
     assert backends.get("inductor").unavailable(CPU) == {}
 
 
+@pytest.mark.parametrize(("table", "key"), SERVING, ids=lambda value: value if isinstance(value, str) else value.compiler)
+def test_no_stage_that_a_missing_name_serves_passes(table: Seam, key: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Through the examination and the judge, as in a run that asks for these stages."""
+    name = table.names[key]
+    monkeypatch.setitem(table.names, key, replace(name, path=f"{name.path}_gone"))
+    results = results_here(MICROGRAPH, backends.get("inductor"), SM90, name.stages)
+    assert {stage: str(result.verdict) for stage, result in results.items()} == dict.fromkeys(name.stages, "unavailable")
+
+
 @pytest.mark.parametrize("key", SUBSCRIBED)
 def test_a_name_of_inductors_that_is_gone_is_missed_here(key: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(inductor.names, key, replace(inductor.names[key], path="torch._inductor.nothing:at_all"))

@@ -37,6 +37,15 @@ def test_a_name_that_is_gone_is_the_reason_of_the_stages_it_serves(table: Seam, 
         assert f"{table.version()} has no {name.path.replace(':', '.')}_gone" in reasons[stage]
 
 
+@pytest.mark.parametrize(("table", "key"), SERVING, ids=lambda value: value if isinstance(value, str) else value.compiler)
+def test_no_stage_that_a_missing_name_serves_passes(table: Seam, key: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Through the examination and the judge, as in a run that asks for these stages."""
+    name = table.names[key]
+    monkeypatch.setitem(table.names, key, replace(name, path=f"{name.path}_gone"))
+    results = results_here(MICROGRAPH, backends.get("torch_tensorrt"), SM90, name.stages)
+    assert {stage: str(result.verdict) for stage, result in results.items()} == dict.fromkeys(name.stages, "unavailable")
+
+
 def never_called(*args: Any, **kwargs: Any) -> None:
     """Stands for a function of Torch-TensorRT that is still there, and that it has stopped calling."""
 

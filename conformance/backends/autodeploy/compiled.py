@@ -8,7 +8,6 @@ from contextlib import AbstractContextManager, contextmanager
 from functools import partial
 from typing import Any
 
-import torch
 from torch import fx
 
 from conformance import oracle
@@ -20,7 +19,14 @@ from conformance.backends.autodeploy.runtime import Chosen, compile_backend
 from conformance.backends.autodeploy.streams import multi_streamed
 from conformance.backends.base import Case, Compiled
 from conformance.backends.inductor.seam import seam as inductor
-from conformance.checks.measured import PASS_INPLACE_ORDER, PASS_LOG, PASS_MATCHES, PASS_METADATA, PASS_RAISES, PASS_WRONG_METADATA
+from conformance.checks.measured import (
+    PASS_INPLACE_ORDER,
+    PASS_LOG,
+    PASS_MATCHES,
+    PASS_METADATA,
+    PASS_RAISES,
+    PASS_WRONG_METADATA,
+)
 from conformance.errors import first_line
 from conformance.stage import Stage
 from conformance.trace import Observation

@@ -7,8 +7,9 @@ from typing import Any
 
 import torch
 from torch import fx
-from torch._subclasses import FakeTensor
 from torch.utils._python_dispatch import TorchDispatchMode
+
+from conformance.backends.autodeploy.seam import outside
 
 
 class _Writes(TorchDispatchMode):
@@ -45,7 +46,7 @@ def written_by(node: fx.Node) -> list[fx.Node]:
 
 def _watched(node: fx.Node) -> list[fx.Node]:
     tensors: dict[fx.Node, Any] = {n: n.meta.get("val") for n in node.all_input_nodes}
-    mode = next((t.fake_mode for t in tensors.values() if isinstance(t, FakeTensor)), None)
+    mode = next((t.fake_mode for t in tensors.values() if isinstance(t, outside.fake_tensor)), None)
     if mode is None or not all(isinstance(t, torch.Tensor) for t in tensors.values()):
         return []
     writes = _Writes()

@@ -14,10 +14,10 @@ from typing import Any
 
 import torch
 from torch import fx
-from torch._subclasses import FakeTensor
 
 from conformance.backends.autodeploy import graph
 from conformance.backends.autodeploy.loader import Loaded
+from conformance.backends.autodeploy.seam import outside
 
 PLAIN = (int, float, str, bool, type(None), torch.dtype, torch._ops.OpOverload, torch._ops.OpOverloadPacket)
 
@@ -64,7 +64,7 @@ def function_key(function: Any) -> Any:
 
 
 def value_key(value: Any) -> Any:
-    if isinstance(value, FakeTensor):
+    if isinstance(value, outside.fake_tensor):
         raise NoKey
     if isinstance(value, torch.Tensor):
         return ("tensor", value.dtype, tuple(value.shape), value.stride(), str(value.device), value.requires_grad)

@@ -70,6 +70,7 @@ outside = Seam(
     lambda: str(torch.__version__),
     {
         **{key: GPU[key] for key in ASKED},
+        "fake_tensor": Name("torch._subclasses:FakeTensor"),
         "pattern_pass": Name("torch._inductor.pattern_matcher:PatternMatcherPass", NO_STAGE),
         "sort_graph": Name("torch._inductor.pattern_matcher:stable_topological_sort", NO_STAGE),
         "auto_functionalized": Name("torch._higher_order_ops.auto_functionalize:auto_functionalized", NO_STAGE),

@@ -11,10 +11,9 @@ from typing import Any
 
 import torch
 
-from conformance import scenario
+from conformance import headless, scenario
 from conformance.backends.base import Backend, Case, Compiled, all_unavailable
 from conformance.backends.inductor.seam import seam
-from conformance import headless
 from conformance.inputs import Tensor
 from conformance.seam import Seam
 from conformance.stage import Stage

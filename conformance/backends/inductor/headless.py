@@ -21,7 +21,6 @@ from conformance.target import Target
 from conformance.trace import Observation, digest
 from conformance.verdict import Finding, Kind, Verdict
 
-
 NOT_CALLED = "torch {version} compiled a kernel without calling {name}: the suite does not know this version yet"
 
 

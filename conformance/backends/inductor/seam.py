@@ -39,6 +39,7 @@ NAMES = {
     "define_kernel": Name("torch._inductor.codegen.wrapper:PythonWrapperCodegen.define_kernel", (FUSION, CODEGEN)),
     "empty_strided_cpu": Name("torch._C._dynamo.guards:_empty_strided_cpu", (RUNTIME,)),
     # What decomposition should have done.
+    "has_kernel": Name("torch._C:_dispatch_has_kernel_for_dispatch_key", (DECOMPOSITION,)),
     "core_decompositions": Name("torch._decomp:_core_aten_decompositions_post_autograd", (DECOMPOSITION,)),
     "kept_whole": Name("torch._inductor.decomposition:decomps_to_exclude", (DECOMPOSITION,)),
     "decompositions": Name("torch._decomp:decomposition_table", (DECOMPOSITION,)),

@@ -14,7 +14,6 @@ from conformance.backends.torch_tensorrt.seam import seam
 from conformance.seam import Subscription
 from conformance.stage import Stage
 
-
 PARTITIONERS = ("fast_partition", "global_partition")
 
 

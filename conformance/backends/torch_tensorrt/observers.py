@@ -12,7 +12,7 @@ from torch import fx
 from conformance import graphs
 from conformance.backends.torch_tensorrt.capture import Captured
 from conformance.backends.torch_tensorrt.compile_log import CompileLog, Engine, shown
-from conformance.backends.torch_tensorrt.seam import seam
+from conformance.backends.torch_tensorrt.seam import outside, seam
 from conformance.checks.measured import CACHE_WRITE, COMPILE_WRITES, DIM_SPECIALIZED
 from conformance.trace import Observation, digest
 from conformance.verdict import Finding, Kind, Verdict
@@ -154,8 +154,8 @@ def _inputs_written(gm: fx.GraphModule) -> list[str]:
 def _undecomposed(log: CompileLog) -> list[str]:
     """Composite ops that are still there when lowering is done, and that no converter takes whole."""
     assert log.decomposed is not None
-    left = graphs.composite(log.lowered or log.decomposed)
-    return [op for op in graphs.composite(log.decomposed) if op in left and not _convertible(log.decomposed, op)]
+    left = graphs.composite(log.lowered or log.decomposed, outside.has_kernel)
+    return [op for op in graphs.composite(log.decomposed, outside.has_kernel) if op in left and not _convertible(log.decomposed, op)]
 
 
 def _convertible(gm: fx.GraphModule, op: str) -> bool:

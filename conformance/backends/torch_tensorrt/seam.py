@@ -17,6 +17,7 @@ from typing import Any
 
 import torch
 
+from conformance.backends.inductor.seam import NAMES as INDUCTOR
 from conformance.backends.torch_tensorrt.installed import installed
 from conformance.errors import first_line
 from conformance.headless.answers import answering
@@ -111,7 +112,11 @@ seam = Seam("torch_tensorrt", _version, NAMES, _imported)
 outside = Seam(
     "torch",
     lambda: str(torch.__version__),
-    {**{key: GPU[key] for key in ASKED}, "find_spec": Name("importlib.util:find_spec", NO_STAGE), "reset": Name("torch._dynamo:reset")},
+    {
+        **{key: GPU[key] for key in ASKED},
+        **{key: INDUCTOR[key] for key in ("reset", "has_kernel")},
+        "find_spec": Name("importlib.util:find_spec", NO_STAGE),
+    },
 )
 
 
