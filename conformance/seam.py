@@ -3,10 +3,11 @@
 A compiler's seam is a `Seam` made from a table of `Name`s. Every use of a private name goes through it:
 
     seam.counters["inductor"]                          the object behind the table's key `counters`
-    with seam.subscribe(schedule=around): ...          `around(proceed, *args, **kwargs)` is called in place of the wrapped function
+    with seam.subscribe(schedule=around): ...          `around(proceed, *args, **kwargs)` is called in its place
     with seam.replace(is_available=lambda: True): ...  the name stands for something else inside
 
-Each name says which stages it serves. Where a name is gone, exactly these stages are `unavailable`, with the name as the reason.
+Each name says which stages it serves. Where a name is gone, exactly these stages are `unavailable`, with the name as
+the reason.
 """
 
 from __future__ import annotations
@@ -32,7 +33,7 @@ class MissingName(Exception):
 class Name:
     """One private name of a compiler.
 
-    path    `package.module:Owner.attribute`; several, separated by `|`, where versions differ: the first that exists is taken
+    path    `package.module:Owner.attribute`; several, with `|` between, where versions differ: the first that exists
     stages  the stages that cannot be observed without it
     hook    it is wrapped while a compile is watched, and is called at least once for every program that is compiled
     """
@@ -53,7 +54,8 @@ class Subscription:
 
 
 class Seam:
-    """The table of one compiler. `resolving` is a context in which its modules can be imported, for a package that needs one."""
+    """The table of one compiler. `resolving` is a context in which its modules can be imported, for a package that
+    needs one."""
 
     def __init__(
         self,
@@ -122,8 +124,10 @@ class Seam:
 
     @contextmanager
     def subscribe(self, subscription: Subscription | None = None, /, **around: Around) -> Iterator[Subscription]:
-        """Call `around(proceed, *args, **kwargs)` in place of each named function. The newest subscriber is called first; its
-        `proceed` leads to the next one and in the end to the compiler's own function. A name is patched once, however many subscribe."""
+        """Call `around(proceed, *args, **kwargs)` in place of each named function. The newest subscriber is called
+        first; its `proceed` leads to the next one and in the end to the compiler's own function. A name is patched
+        once, however
+        many subscribe."""
         subscription = subscription or Subscription()
         with ExitStack() as stack:
             for key, function in around.items():
@@ -162,7 +166,8 @@ class Seam:
 
     @contextmanager
     def replace(self, **values: Any) -> Iterator[None]:
-        """Inside, each name stands for another value. For what is read and not called; a function is better subscribed to."""
+        """Inside, each name stands for another value. For what is read and not called; a function is better subscribed
+        to."""
         with ExitStack() as stack:
             for key, value in values.items():
                 owner, attribute = self.locate(key)
@@ -171,7 +176,8 @@ class Seam:
 
 
 def _locate(path: str) -> tuple[Any, str]:
-    """`torch._inductor.scheduler:Scheduler.codegen` → (the class, "codegen"); `torch._inductor.metrics` → (the module, "")."""
+    """`torch._inductor.scheduler:Scheduler.codegen` → (the class, "codegen"); `torch._inductor.metrics` → (the module,
+    "")."""
     module_name, _, rest = path.partition(":")
     owner: Any = importlib.import_module(module_name)
     if not rest:

@@ -1,7 +1,7 @@
 """The answers to questions about a described GPU, by the keys of `conformance.headless.seam`.
 
-This is the only description of what `torch.cuda` says while a GPU is described. Every compiler replaces the names that stand in its own
-table and takes the answers from here.
+This is the only description of what `torch.cuda` says while a GPU is described. Every compiler replaces the names that
+stand in its own table and takes the answers from here.
 """
 
 from __future__ import annotations
@@ -97,8 +97,8 @@ def _cuda(device: Device) -> dict[str, Any]:
 
 @contextmanager
 def answering(table: Seam, device: Device, **others: Any) -> Iterator[None]:
-    """Inside, the names of a compiler's table that are questions about the device are answered for this one. `others` are answers that
-    this compiler is given in place of the usual ones."""
+    """Inside, the names of a compiler's table that are questions about the device are answered for this one. `others`
+    are answers that this compiler is given in place of the usual ones."""
     given = answers(device) | others
     with table.replace(**{key: answer for key, answer in given.items() if key in table.names}):
         yield

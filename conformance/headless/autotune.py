@@ -1,7 +1,8 @@
 """Autotuning without a device: what Inductor could choose is listed, and a fixed choice is made. Nothing is timed.
 
-`FIRST` is what Inductor lists first: the library call, where there is one. `TEMPLATE` is the Triton template with the largest
-tile, which shows what `max_autotune` could generate; which template the GPU would find fastest only the GPU can say.
+`FIRST` is what Inductor lists first: the library call, where there is one. `TEMPLATE` is the Triton template with the
+largest tile, which shows what `max_autotune` could generate; which template the GPU would find fastest only the GPU can
+say.
 """
 
 from __future__ import annotations
@@ -47,7 +48,14 @@ def fixed(pick: Pick = FIRST, made: list[Choice] | None = None) -> Iterator[None
     """Every choice is made by `pick`, and written down."""
 
     def select(
-        proceed: Callable[..., Any], self: Any, name: Any, choices: list[Any], input_nodes: Any, layout: Any, *args: Any, **kwargs: Any
+        proceed: Callable[..., Any],
+        self: Any,
+        name: Any,
+        choices: list[Any],
+        input_nodes: Any,
+        layout: Any,
+        *args: Any,
+        **kwargs: Any,
     ) -> Any:
         if len(choices) > 1:
             taken = pick(choices)

@@ -1,8 +1,8 @@
 """Library calls of a program made for a described GPU: the same operator, done by the CPU on the same bytes.
 
-Generated code calls more than its own kernels: `extern_kernels.mm`, `aten.convolution`, custom operators, the copies that
-AOTAutograd makes. Under `Host` an operator that gets described CUDA tensors runs on their host side; views and other
-things that compute nothing run as they are. The compiler itself does not see this mode.
+Generated code calls more than its own kernels: `extern_kernels.mm`, `aten.convolution`, custom operators, the copies
+that AOTAutograd makes. Under `Host` an operator that gets described CUDA tensors runs on their host side; views and
+other things that compute nothing run as they are. The compiler itself does not see this mode.
 """
 
 from __future__ import annotations

@@ -1,13 +1,14 @@
 """What C++ asks about a device before it touches it: the current device and stream.
 
-torch keeps one object per device type that answers (`c10::impl::device_guard_impl_registry`). CUDA's asks the driver, even for
-a tensor that nobody computes with: building an autograd node does, and without a driver it aborts the process. While a
-device is described, the answers are those of one idle GPU: device 0, its default stream, no context. They come from a
-copy of the guard that torch has for devices with nothing to guard (Meta), in which a few functions are replaced. (torch
-does the like for itself where it traces with fake CUDA tensors: `_ensureCUDADeviceGuardSet`.)
+torch keeps one object per device type that answers (`c10::impl::device_guard_impl_registry`). CUDA's asks the driver,
+even for a tensor that nobody computes with: building an autograd node does, and without a driver it aborts the process.
+While a device is described, the answers are those of one idle GPU: device 0, its default stream, no context. They come
+from a copy of the guard that torch has for devices with nothing to guard (Meta), in which a few functions are replaced.
+(torch does the like for itself where it traces with fake CUDA tensors: `_ensureCUDADeviceGuardSet`.)
 
-Everything is found by what the installed torch says of itself: the order of the virtual functions is read from the headers
-of the wheel, the tables by their exported symbols. What is not found raises `MissingName`; nothing is written before all is found.
+Everything is found by what the installed torch says of itself: the order of the virtual functions is read from the
+headers of the wheel, the tables by their exported symbols. What is not found raises `MissingName`; nothing is written
+before all is found.
 """
 
 from __future__ import annotations
@@ -131,7 +132,9 @@ def _slot(order: list[str], name: str) -> int:
 def _stubs() -> dict[str, int]:
     stubs = STUBS.get(platform.machine())
     if stubs is None:
-        raise MissingName(f"a described GPU needs code for {', '.join(STUBS)}, and this machine is {platform.machine()}")
+        raise MissingName(
+            f"a described GPU needs code for {', '.join(STUBS)}, and this machine is {platform.machine()}"
+        )
     if sys.platform != "linux":
         raise MissingName(f"a described GPU needs Linux, and this is {sys.platform}")
     handle = os.memfd_create("conformance-headless")

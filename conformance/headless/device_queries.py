@@ -1,6 +1,7 @@
 """The questions that were asked of a described device, and how every known device answers them.
 
-What a compiler made without a question that two devices answer differently serves both of them: `multi_target` relies on that.
+What a compiler made without a question that two devices answer differently serves both of them: `multi_target` relies
+on that.
 """
 
 from __future__ import annotations

@@ -1,9 +1,9 @@
 """Triton kernels on the CPU, by Triton's own interpreter, in a process that also compiles.
 
-Triton decides at import (`TRITON_INTERPRET=1`) whether `@triton.jit` makes something to compile or something to interpret. Here
-both are needed, so that functions made to be compiled are handed to the interpreter while `interpreting()` is open.
-What the interpreter lacks is added: `libdevice`, exact rounding to narrow floats, reductions and scans that are not
-done element by element.
+Triton decides at import (`TRITON_INTERPRET=1`) whether `@triton.jit` makes something to compile or something to
+interpret. Here both are needed, so that functions made to be compiled are handed to the interpreter while
+`interpreting()` is open. What the interpreter lacks is added: `libdevice`, exact rounding to narrow floats, reductions
+and scans that are not done element by element.
 """
 
 from __future__ import annotations
@@ -49,7 +49,9 @@ def interpreting() -> Iterator[None]:
         yield
 
 
-def launch(kernel: Any, grid: tuple[int, ...], arguments: dict[str, Any], constants: dict[str, Any], order: str = IN_ORDER) -> None:
+def launch(
+    kernel: Any, grid: tuple[int, ...], arguments: dict[str, Any], constants: dict[str, Any], order: str = IN_ORDER
+) -> None:
     """One launch: the kernel's function once for each program of the grid."""
     fn, builder = rewritten(kernel.fn), triton.builder
     values = {name: triton.convert_argument(value) for name, value in arguments.items()} | constants
@@ -199,16 +201,23 @@ def _scan(self: Any, input: Any) -> Any:
         steps.append(_combined(self, steps[-1], _slices(self, arrays, input, self.axis, index)))
     shape = [size for i, size in enumerate(arrays[0].shape) if i != self.axis]
     return [
-        self.to_tensor(np.stack([np.reshape(step[j].handle.data, shape) for step in steps], axis=self.axis), origin.dtype)
+        self.to_tensor(
+            np.stack([np.reshape(step[j].handle.data, shape) for step in steps], axis=self.axis), origin.dtype
+        )
         for j, origin in enumerate(input)
     ]
 
 
 def _slices(self: Any, arrays: list[np.ndarray], input: Any, axis: int, index: int) -> tuple[Any, ...]:
-    return tuple(self.to_tensor(np.take(array, index, axis), origin.dtype) for array, origin in zip(arrays, input, strict=True))
+    return tuple(
+        self.to_tensor(np.take(array, index, axis), origin.dtype) for array, origin in zip(arrays, input, strict=True)
+    )
 
 
 def _combined(self: Any, total: tuple[Any, ...], more: tuple[Any, ...]) -> tuple[Any, ...]:
     result = rewritten(self.combine_fn.fn)(*total, *more)
     result = result if isinstance(result, (tuple, list)) or type(result).__name__ == "tuple" else (result,)
-    return tuple(value if isinstance(value, triton.language.core.tensor) else triton.semantic.to_tensor(value) for value in result)
+    return tuple(
+        value if isinstance(value, triton.language.core.tensor) else triton.semantic.to_tensor(value)
+        for value in result
+    )

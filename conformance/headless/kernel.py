@@ -52,7 +52,7 @@ class Binary:
 class Kernel:
     """Stands where generated code expects a compiled kernel: `run` is a launch.
 
-    races   what came out otherwise when the programs of the grid were run in another order; looked at once, at the first launch"""
+    races   what came out otherwise when the programs of the grid were run in another order (at the first launch)"""
 
     def __init__(self, name: str, source: str, launches: bool = True) -> None:
         self.name, self.source, self.launches = name, source, launches
@@ -82,7 +82,8 @@ class Kernel:
     # ------------------------------------------------------------------------------------------ running
 
     def run(self, *args: Any, stream: Any = None, **kwargs: Any) -> None:
-        """Launched with the first configuration: which is fastest only a device can say, what is computed is the same."""
+        """Launched with the first configuration: which is fastest only a device can say, what is computed is the
+        same."""
         if not self.launches:
             return
         tuner = self.autotuner
@@ -241,4 +242,7 @@ def resources(cubin: bytes) -> dict[str, int]:
         file.flush()
         said = subprocess.run([str(tool), "-res-usage", file.name], capture_output=True, text=True, check=True).stdout
     numbers = dict(re.findall(r"\b(REG|STACK|LOCAL):(\d+)", said))
-    return {"registers": int(numbers.get("REG", 0)), "spills": int(numbers.get("STACK", 0)) + int(numbers.get("LOCAL", 0))}
+    return {
+        "registers": int(numbers.get("REG", 0)),
+        "spills": int(numbers.get("STACK", 0)) + int(numbers.get("LOCAL", 0)),
+    }

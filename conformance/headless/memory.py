@@ -1,9 +1,9 @@
 """Tensors of a described GPU, whose memory is the host's.
 
-`on_device(t)` is a tensor that says `cuda:0` and lies on the same bytes as `t`; `on_host` is the way back. Nothing is copied:
-what one writes, the other reads. So Dynamo, AOTAutograd and Inductor see plain CUDA tensors (no fake ones, no subclass), and
-the program they make can be given real values. Storage stays shared where it was: two views of one storage are still
-that, and a storage that was handed out is recognised when it comes back.
+`on_device(t)` is a tensor that says `cuda:0` and lies on the same bytes as `t`; `on_host` is the way back. Nothing is
+copied: what one writes, the other reads. So Dynamo, AOTAutograd and Inductor see plain CUDA tensors (no fake ones, no
+subclass), and the program they make can be given real values. Storage stays shared where it was: two views of one
+storage are still that, and a storage that was handed out is recognised when it comes back.
 """
 
 from __future__ import annotations
@@ -22,7 +22,8 @@ CUDA = torch.device("cuda", 0)
 
 
 class Memory:
-    """The two sides of each storage, for as long as it lives: a storage that was handed out is known when it comes back."""
+    """The two sides of each storage, for as long as it lives: a storage that was handed out is known when it comes
+    back."""
 
     def __init__(self) -> None:
         self._other: dict[int, torch.UntypedStorage] = {}  # by the address of the storage object
@@ -70,9 +71,9 @@ def empty_strided(size: Any, stride: Any, dtype: torch.dtype) -> torch.Tensor:
 
 @contextlib.contextmanager
 def allocated() -> Iterator[None]:
-    """Inside, torch's own C++ allocates, copies and reads memory of the described device. It does so where no dispatch mode is asked:
-    `torch.tensor(…, device="cuda")` makes its constant there, and Inductor reads one there. So a constant is on the device from the
-    start, as on a machine with that GPU, and no copy to the device is traced."""
+    """Inside, torch's own C++ allocates, copies and reads memory of the described device. It does so where no dispatch
+    mode is asked: `torch.tensor(…, device="cuda")` makes its constant there, and Inductor reads one there. So a
+    constant is on the device from the start, as on a machine with that GPU, and no copy to the device is traced."""
     library = torch.library.Library("aten", "IMPL")
     try:
         for name, function in ALLOCATOR.items():
@@ -85,7 +86,8 @@ def allocated() -> Iterator[None]:
 
 
 def _not_on_device(proceed: Any, mode: Any, tensor: torch.Tensor) -> bool:
-    """Fake tensors that remember their value compute with it, below all modes: nothing computes there on the described device."""
+    """Fake tensors that remember their value compute with it, below all modes: nothing computes there on the described
+    device."""
     return not tensor.is_cuda and bool(proceed(mode, tensor))
 
 
@@ -101,7 +103,9 @@ def _restore(proceed: Any, storage: Any, location: str) -> Any:
 
 
 def _empty(size: Any, *, dtype: Any = None, memory_format: Any = None, **_: Any) -> torch.Tensor:
-    return on_device(torch.empty(size, dtype=dtype, memory_format=memory_format or torch.contiguous_format, device="cpu"))
+    return on_device(
+        torch.empty(size, dtype=dtype, memory_format=memory_format or torch.contiguous_format, device="cpu")
+    )
 
 
 def _empty_strided(size: Any, stride: Any, *, dtype: Any = None, **_: Any) -> torch.Tensor:
@@ -117,7 +121,12 @@ def _item(tensor: torch.Tensor) -> Any:
     return on_host(tensor).item()
 
 
-ALLOCATOR = {"empty.memory_format": _empty, "empty_strided": _empty_strided, "copy_": _copy, "_local_scalar_dense": _item}
+ALLOCATOR = {
+    "empty.memory_format": _empty,
+    "empty_strided": _empty_strided,
+    "copy_": _copy,
+    "_local_scalar_dense": _item,
+}
 
 
 # ----------------------------------------------------------------------------------------------------- storages
@@ -136,11 +145,15 @@ def _tensor_on(storage: torch.UntypedStorage, like: torch.Tensor) -> torch.Tenso
     return _over(storage, storage.device, like.size(), like.stride(), int(like.storage_offset()), like.dtype)
 
 
-def _over(storage: torch.UntypedStorage, device: torch.device, size: Any, stride: Any, offset: int, dtype: torch.dtype) -> Any:
+def _over(
+    storage: torch.UntypedStorage, device: torch.device, size: Any, stride: Any, offset: int, dtype: torch.dtype
+) -> Any:
     if device.type == "cpu":
         return torch.empty(0, dtype=dtype).set_(storage, offset, tuple(size), tuple(stride))
     size, stride = tuple(map(int, size)), tuple(map(int, stride))
-    return seam.cuda_tensor({"size": size, "stride": stride, "dtype": dtype, "device": CUDA, "storage_offset": offset}, storage)
+    return seam.cuda_tensor(
+        {"size": size, "stride": stride, "dtype": dtype, "device": CUDA, "storage_offset": offset}, storage
+    )
 
 
 class _DLDevice(ctypes.Structure):

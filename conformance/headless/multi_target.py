@@ -1,8 +1,9 @@
 """One capture for several described GPUs.
 
-Dynamo, AOTAutograd, the joint passes and the post-grad passes run once; lowering, scheduling and code generation run for each
-target, on a copy of the graph that they left. A target shares what another one's compile made only where nothing was asked on
-the way there that the two answer differently (`device_queries`): the kernel of an attention, say. Else it is compiled on its own.
+Dynamo, AOTAutograd, the joint passes and the post-grad passes run once; lowering, scheduling and code generation run
+for each target, on a copy of the graph that they left. A target shares what another one's compile made only where
+nothing was asked on the way there that the two answer differently (`device_queries`): the kernel of an attention, say.
+Else it is compiled on its own.
 """
 
 from __future__ import annotations
@@ -88,13 +89,19 @@ class Family:
                 stack.enter_context(self._for_others())
             module = case.module()
             fn = backend.program(case, module)
-            if isinstance(fn, Program):  # what is compiled after a graph break may depend on what was computed before it
+            if isinstance(
+                fn, Program
+            ):  # what is compiled after a graph break may depend on what was computed before it
                 fn.launches = capture.graphs != 1 or capture.breaks > 0
-            outcome = oracle.run(lambda *x: fn(*backend.marked(case, x)), case.inputs(0), module, calls=micrograph.steps)
+            outcome = oracle.run(
+                lambda *x: fn(*backend.marked(case, x)), case.inputs(0), module, calls=micrograph.steps
+            )
         if outcome.error is not None and not self.found[self.first.name].kernels:
             raise outcome.error
 
-    def _keep_kernel(self, proceed: Proceed, wrapper: Any, kernel_name: str, kernel_body: str, *args: Any, **kwargs: Any) -> Any:
+    def _keep_kernel(
+        self, proceed: Proceed, wrapper: Any, kernel_name: str, kernel_body: str, *args: Any, **kwargs: Any
+    ) -> Any:
         kept = self.found[self.current].kernels if self.current in self.found else {}
         if "triton" in kernel_body:
             kept[kernel_name if kernel_name not in kept else f"{kernel_name} ({len(kept)})"] = kernel_body
@@ -152,7 +159,8 @@ class Family:
 
 @contextmanager
 def _from_lowering_on() -> Iterator[None]:
-    """Inside, the steps before lowering, which the graph has behind it, do nothing; and the program is generated and not loaded."""
+    """Inside, the steps before lowering, which the graph has behind it, do nothing; and the program is generated and
+    not loaded."""
 
     def nothing(proceed: Proceed, *args: Any, **kwargs: Any) -> None:
         return None

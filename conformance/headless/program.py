@@ -27,8 +27,9 @@ from conformance.target import Target
 def session(
     target: Target, make: Callable[[str, str], Kernel] = Kernel, pick: Pick = FIRST, choices: list[Choice] | None = None
 ) -> Iterator[None]:
-    """The target's GPU is described, its memory is the host's, and what is launched on it is interpreted. `make` is given the name and
-    the source of every kernel that a generated program has, and returns what the program launches."""
+    """The target's GPU is described, its memory is the host's, and what is launched on it is interpreted. `make` is
+    given the name and the source of every kernel that a generated program has, and returns what the program
+    launches."""
 
     def build(proceed: Any, compiler: Any, kernel_name: str, source_code: str, device_str: str = "cuda") -> Kernel:
         return make(kernel_name, source_code)
@@ -94,7 +95,9 @@ class Program:
 
     def _to_device(self, tensor: torch.Tensor, sides: dict[int, torch.Tensor]) -> torch.Tensor:
         if id(tensor) not in sides:
-            base = sides.get(id(tensor._base)) if tensor._is_view() else None  # a view of another input is a view of its side
+            base = (
+                sides.get(id(tensor._base)) if tensor._is_view() else None
+            )  # a view of another input is a view of its side
             with seam.no_dispatch():
                 if base is not None and base.dtype == tensor.dtype:
                     side = base.as_strided(tensor.size(), tensor.stride(), tensor.storage_offset())

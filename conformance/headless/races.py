@@ -1,7 +1,7 @@
 """Does a kernel give the same in whatever order the programs of its grid run?
 
-A GPU runs them side by side. Here they run one after another, so that a program which reads what another one writes would always
-see the same of it. Run in another order, it sees something else: the kernel has a race.
+A GPU runs them side by side. Here they run one after another, so that a program which reads what another one writes
+would always see the same of it. Run in another order, it sees something else: the kernel has a race.
 """
 
 from __future__ import annotations
@@ -14,8 +14,8 @@ from conformance.headless.interpret import IN_ORDER, REVERSED, SHUFFLED
 
 
 def found(launch: Callable[[str], None], tensors: dict[str, torch.Tensor], atomic: bool) -> list[str]:
-    """Launch the kernel in three orders of its programs; the memory is left as the usual one leaves it. Returns a line for each order
-    and tensor that came out otherwise.
+    """Launch the kernel in three orders of its programs; the memory is left as the usual one leaves it. Returns a line
+    for each order and tensor that came out otherwise.
 
     tensors   the arguments of the kernel, by name
     atomic    programs add to the same places: the order of the sums, and so their rounding, may differ"""
@@ -28,7 +28,11 @@ def found(launch: Callable[[str], None], tensors: dict[str, torch.Tensor], atomi
     for order in (REVERSED, SHUFFLED):
         _put(memory, before)
         launch(order)
-        lines += [f"{name} depends on the order of the programs ({order})" for name in tensors if _differ(tensors[name], values[name], atomic)]
+        lines += [
+            f"{name} depends on the order of the programs ({order})"
+            for name in tensors
+            if _differ(tensors[name], values[name], atomic)
+        ]
     _put(memory, after)
     return lines
 

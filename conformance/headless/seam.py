@@ -1,7 +1,9 @@
-"""Every name of torch and Triton that a described GPU answers or replaces, with the stages of a headless target that need it.
+"""Every name of torch and Triton that a described GPU answers or replaces, with the stages of a headless target that
+need it.
 
-Names of Inductor that headless targets subscribe to stand in Inductor's own table; `SUBSCRIBED` says which stages need them here.
-Torch-TensorRT and AutoDeploy ask `torch.cuda` about the device as well: their tables take the names that they ask from `GPU`.
+Names of Inductor that headless targets subscribe to stand in Inductor's own table; `SUBSCRIBED` says which stages need
+them here. Torch-TensorRT and AutoDeploy ask `torch.cuda` about the device as well: their tables take the names that
+they ask from `GPU`.
 """
 
 from __future__ import annotations
@@ -30,9 +32,10 @@ def _names(owner: str, names: str, prefix: str = "") -> dict[str, Name]:
 # The questions that are asked of `torch.cuda`, by whatever compiler.
 GPU = _names(
     "torch.cuda:",
-    "is_available is_initialized device_count current_device set_device get_device_properties get_device_capability get_device_name "
-    "current_stream default_stream synchronize is_current_stream_capturing get_rng_state set_rng_state mem_get_info "
-    "memory_stats memory_reserved memory_allocated empty_cache ipc_collect _exchange_device _maybe_exchange_device _lazy_init",
+    "is_available is_initialized device_count current_device set_device get_device_properties get_device_capability "
+    "get_device_name current_stream default_stream synchronize is_current_stream_capturing get_rng_state set_rng_state "
+    "mem_get_info memory_stats memory_reserved memory_allocated empty_cache ipc_collect "
+    "_exchange_device _maybe_exchange_device _lazy_init",
 )
 NOT_INDUCTORS = {"memory_stats", "memory_reserved", "memory_allocated", "empty_cache", "ipc_collect"}
 
@@ -73,11 +76,13 @@ REMEMBERING = (
 NAMES = {
     # Questions about the device, answered from its description.
     **{key: name for key, name in GPU.items() if key not in NOT_INDUCTORS},
-    **_names("torch.accelerator:", "is_available device_count current_accelerator current_device_index", "accelerator_"),
+    **_names(
+        "torch.accelerator:", "is_available device_count current_accelerator current_device_index", "accelerator_"
+    ),
     **_names(
         "torch._dynamo.device_interface:CudaInterface.",
-        "current_device set_device device_count current_stream synchronize get_device_properties get_raw_stream exchange_device "
-        "maybe_exchange_device",
+        "current_device set_device device_count current_stream synchronize get_device_properties get_raw_stream "
+        "exchange_device maybe_exchange_device",
         "interface_",
     ),
     "raw_stream": Name("torch._C:_cuda_getCurrentRawStream"),

@@ -73,7 +73,9 @@ class Branches(Micrograph):
         return x + 1 if x.sum() > 0 else x - 1
 
 
-@pytest.mark.parametrize(("micrograph", "said"), [(Trained, "for inference: no gradients"), (Branches, "torch.export cannot take it")])
+@pytest.mark.parametrize(
+    ("micrograph", "said"), [(Trained, "for inference: no gradients"), (Branches, "torch.export cannot take it")]
+)
 def test_what_export_cannot_take_is_unsupported_in_one_line(backend, micrograph, said):
     results = examined(backend, micrograph)
     assert {result.verdict for stage, result in results.items() if stage != "cache"} == {Verdict.UNSUPPORTED}
@@ -131,7 +133,8 @@ def test_ad005_a_fusion_that_matches_nothing_any_more(harness, backend, patched)
 
 
 def norms_made_anew(meta):
-    """A transform that puts a new node in the place of each norm, and says of it what `meta` makes of what was said before."""
+    """A transform that puts a new node in the place of each norm, and says of it what `meta` makes of what was said
+    before."""
 
     def apply(gm, info):
         nodes = [n for n in gm.graph.nodes if n.target is torch.ops.auto_deploy.torch_rmsnorm.default]
@@ -162,7 +165,13 @@ def test_ad003_a_transform_that_says_another_dtype_than_its_op_makes(harness, ba
 
 def test_ad004_a_transform_that_logs_other_matches_than_it_reports():
     seen = Observation()
-    judge(seen, [PassResult("fuse_rmsnorm", "post_load_fusion", matches=2, logged="2"), PassResult("fuse_gemms", "x", logged="0")])
+    judge(
+        seen,
+        [
+            PassResult("fuse_rmsnorm", "post_load_fusion", matches=2, logged="2"),
+            PassResult("fuse_gemms", "x", logged="0"),
+        ],
+    )
     assert seen.findings == []
     judge(seen, [PassResult("fuse_rmsnorm", "post_load_fusion", matches=2, logged="1")])
     assert found(seen) == {("AD004", "match_loss")}
@@ -186,7 +195,10 @@ class ReadLater(Micrograph):
 def test_ad006_a_value_that_is_read_after_a_fused_kernel_wrote_into_it(backend):
     results = examined(backend, ReadLater)
     assert found(results["fusion"]) == {("AD006", "wrong_result")}
-    assert "is read by" in results["fusion"].findings[0].detail and "(flashinfer kernels)" in results["fusion"].findings[0].detail
+    assert (
+        "is read by" in results["fusion"].findings[0].detail
+        and "(flashinfer kernels)" in results["fusion"].findings[0].detail
+    )
 
 
 def test_a_transform_that_computes_something_else_is_blamed(harness, backend, patched):

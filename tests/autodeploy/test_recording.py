@@ -1,4 +1,5 @@
-"""The compile backends of a GPU, with CUDA graphs pretended (`recording.py`): AutoDeploy's own capturing and replaying run."""
+"""The compile backends of a GPU, with CUDA graphs pretended (`recording.py`): AutoDeploy's own capturing and replaying
+run."""
 
 from __future__ import annotations
 
@@ -67,8 +68,8 @@ class Stale(TwoProducts):
 
 
 def test_a_recording_that_reads_old_memory_is_seen(examined, harness, monkeypatch):
-    """What no copy into its buffers reaches: the values of the capture. The graph is right, and so are the first calls: what is wrong is
-    the replay."""
+    """What no copy into its buffers reaches: the values of the capture. The graph is right, and so are the first calls:
+    what is wrong is the replay."""
     module = harness.loaded.module("compile.backends.torch_cudagraph")
     forward = module.CapturedGraph.forward
     calls = []

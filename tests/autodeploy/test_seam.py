@@ -44,7 +44,9 @@ def test_no_stage_that_a_missing_name_serves_passes(harness, key, monkeypatch):
     name = table.names[key]
     monkeypatch.setitem(table.names, key, replace(name, path=f"{name.path}_gone"))
     results = results_here(harness.micrographs["pointwise.chain"], AutoDeployBackend(), CPU, name.stages)
-    assert {stage: str(result.verdict) for stage, result in results.items()} == dict.fromkeys(name.stages, "unavailable")
+    assert {stage: str(result.verdict) for stage, result in results.items()} == dict.fromkeys(
+        name.stages, "unavailable"
+    )
 
 
 def verdicts(harness: Any, key: str, say: Callable[[Any], None]) -> None:

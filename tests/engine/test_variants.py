@@ -24,7 +24,9 @@ TABLES = {
     "inductor_autograd": seams.compiled_autograd,
     "inductor_aot": seams.ahead_of_time,
 }
-SERVING = [(variant, table, key) for variant, table in TABLES.items() for key, name in table.names.items() if name.stages]
+SERVING = [
+    (variant, table, key) for variant, table in TABLES.items() for key, name in table.names.items() if name.stages
+]
 
 
 def captured() -> Any:

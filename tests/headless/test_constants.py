@@ -1,4 +1,5 @@
-"""Constants of a graph are on the described GPU from the start, as on a machine that has it: no copy to the device is traced."""
+"""Constants of a graph are on the described GPU from the start, as on a machine that has it: no copy to the device is
+traced."""
 
 from __future__ import annotations
 
@@ -54,7 +55,9 @@ class One(Micrograph):
 def test_a_constant_is_made_on_the_device(micrograph: type[Micrograph]) -> None:
     results = results_here(micrograph, backends.get("inductor"), Target("sm_90"))
     assert {stage: str(result.verdict) for stage, result in results.items()} == dict.fromkeys(STAGES, "pass")
-    assert not any("_to_copy" in op or "device_put" in op for op in results[Stage.DECOMPOSITION].observation.facts["ops"])
+    assert not any(
+        "_to_copy" in op or "device_put" in op for op in results[Stage.DECOMPOSITION].observation.facts["ops"]
+    )
     (kernel,) = results[Stage.CODEGEN].observation.facts["kernels"]
     assert "lift_fresh" in kernel and "_to_copy" not in kernel, "the name that an H200 gives it"
 
@@ -76,7 +79,9 @@ def test_a_copy_that_the_program_makes_is_kept() -> None:
     assert any("copy" in op or "device_put" in op for op in results[Stage.DECOMPOSITION].observation.facts["ops"])
 
 
-@pytest.mark.parametrize("make", [lambda: torch.tensor([1, 2, 3], device="cuda"), lambda: torch.zeros(3, device="cuda")])
+@pytest.mark.parametrize(
+    "make", [lambda: torch.tensor([1, 2, 3], device="cuda"), lambda: torch.zeros(3, device="cuda")]
+)
 def test_a_tensor_of_the_device_is_printed(make: Callable[[], torch.Tensor]) -> None:
     """Compilers write constants into their logs."""
     from conformance.headless.program import session

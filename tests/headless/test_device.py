@@ -30,10 +30,13 @@ def owners(table: Seam, keys: list[str]) -> list[Any]:
 
 
 def state() -> dict[str, Any]:
-    """All that a session replaces: the attributes of every owner in the tables by identity, the registries by content."""
+    """All that a session replaces: the attributes of every owner in the tables by identity, the registries by
+    content."""
     every = owners(seam, [*seam.names]) + owners(triton, [*triton.names]) + owners(inductor, [*SUBSCRIBED])
     every += [triton.language, triton.language.core, triton.language.math, triton.language.core.tensor]
-    found = {f"{owner}.{k}": id(v) for owner in every for k, v in vars(owner).items() if k not in ("__dict__", "__weakref__")}
+    found = {
+        f"{owner}.{k}": id(v) for owner in every for k, v in vars(owner).items() if k not in ("__dict__", "__weakref__")
+    }
     registry, _, hooks, _ = device_guard._tables()
     found |= {"registry": tuple(registry), "hooks": hooks[0], "driver": id(triton.driver)}
     attention = "aten::scaled_dot_product_attention"

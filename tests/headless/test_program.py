@@ -1,11 +1,11 @@
-"""Programs for a described GPU: real Triton kernels, machine code for the target, and eager's answer when interpreted."""
+"""Programs for a described GPU: real Triton kernels, machine code for the target, and eager's answer when
+interpreted."""
 
 from __future__ import annotations
 
 from functools import cache
 
 import pytest
-import torch
 
 from conformance import backends, oracle
 from conformance.backends.inductor.seam import seam
@@ -34,7 +34,14 @@ def compiled(name: str, target: str = "sm_90") -> tuple[Program, oracle.Outcome,
 
 @pytest.mark.parametrize(
     "name",
-    ["norm.add_rmsnorm", "reduction.max_with_index", "dtypes.bf16", "mutation.counter", "training.linear", "indexing.scatter_add"],
+    [
+        "norm.add_rmsnorm",
+        "reduction.max_with_index",
+        "dtypes.bf16",
+        "mutation.counter",
+        "training.linear",
+        "indexing.scatter_add",
+    ],
 )
 def test_interpreted_gives_what_eager_gives(name: str) -> None:
     _, outcome, ref = compiled(name)
@@ -81,7 +88,10 @@ def test_code_that_does_not_compile_is_said() -> None:
 
 
 def test_notable_instructions() -> None:
-    ptx = "\n\tld.global.L1::evict_last.v4.b32 { %r1 };\n\t@%p1 st.global.v2.b64 [x], y;\n\twgmma.mma_async.sync x;\n\tadd.f32 a, b;\n"
+    ptx = (
+        "\n\tld.global.L1::evict_last.v4.b32 { %r1 };\n\t@%p1 st.global.v2.b64 [x], y;"
+        "\n\twgmma.mma_async.sync x;\n\tadd.f32 a, b;\n"
+    )
     assert notable(ptx) == {"ld.global.v4": 1, "st.global.v2": 1, "wgmma.mma_async": 1}
 
 

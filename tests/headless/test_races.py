@@ -40,7 +40,9 @@ def examined() -> dict[Stage, Result]:
 def test_a_kernel_without_a_race_passes_and_was_looked_at(monkeypatch: pytest.MonkeyPatch) -> None:
     launches: list[str] = []
     found = races.found
-    monkeypatch.setattr(races, "found", lambda launch, *rest: found(lambda order: (launches.append(order), launch(order))[1], *rest))
+    monkeypatch.setattr(
+        races, "found", lambda launch, *rest: found(lambda order: (launches.append(order), launch(order))[1], *rest)
+    )
     assert {str(result.verdict) for result in examined().values()} == {"pass"}
     assert launches == [IN_ORDER, REVERSED, SHUFFLED], "once, at the first launch"
 
@@ -76,7 +78,9 @@ def test_sums_of_atomics_may_be_rounded_otherwise(atomic: bool, found: bool) -> 
             total.add_(value)
 
     assert bool(races.found(launch, {"out_ptr0": total}, atomic)) is found
-    assert total.item() == torch.zeros(1).add_(0.1).add_(0.2).add_(0.3).item(), "the memory is left as the usual order leaves it"
+    assert total.item() == torch.zeros(1).add_(0.1).add_(0.2).add_(0.3).item(), (
+        "the memory is left as the usual order leaves it"
+    )
 
 
 def test_atomics_of_another_value_are_a_finding() -> None:

@@ -1,4 +1,5 @@
-"""A name that headless targets rely on and that is gone takes away exactly the stages that it serves: none of them passes."""
+"""A name that headless targets rely on and that is gone takes away exactly the stages that it serves: none of them
+passes."""
 
 from __future__ import annotations
 
@@ -24,8 +25,12 @@ MICROGRAPH = load()["pointwise.chain"]
 SERVING = [(table, key) for table in (seam, triton) for key, name in table.names.items() if name.stages]
 
 
-@pytest.mark.parametrize(("table", "key"), SERVING, ids=lambda value: value if isinstance(value, str) else value.compiler)
-def test_a_name_that_is_gone_is_the_reason_of_the_stages_it_serves(table: Seam, key: str, monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize(
+    ("table", "key"), SERVING, ids=lambda value: value if isinstance(value, str) else value.compiler
+)
+def test_a_name_that_is_gone_is_the_reason_of_the_stages_it_serves(
+    table: Seam, key: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
     name = table.names[key]
     monkeypatch.setitem(table.names, key, replace(name, path=f"{name.path}_gone"))
     reasons = headless.unavailable(SM90)
@@ -35,13 +40,17 @@ def test_a_name_that_is_gone_is_the_reason_of_the_stages_it_serves(table: Seam, 
     assert backends.get("inductor").unavailable(CPU) == {}
 
 
-@pytest.mark.parametrize(("table", "key"), SERVING, ids=lambda value: value if isinstance(value, str) else value.compiler)
+@pytest.mark.parametrize(
+    ("table", "key"), SERVING, ids=lambda value: value if isinstance(value, str) else value.compiler
+)
 def test_no_stage_that_a_missing_name_serves_passes(table: Seam, key: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """Through the examination and the judge, as in a run that asks for these stages."""
     name = table.names[key]
     monkeypatch.setitem(table.names, key, replace(name, path=f"{name.path}_gone"))
     results = results_here(MICROGRAPH, backends.get("inductor"), SM90, name.stages)
-    assert {stage: str(result.verdict) for stage, result in results.items()} == dict.fromkeys(name.stages, "unavailable")
+    assert {stage: str(result.verdict) for stage, result in results.items()} == dict.fromkeys(
+        name.stages, "unavailable"
+    )
 
 
 @pytest.mark.parametrize("key", SUBSCRIBED)

@@ -1,6 +1,7 @@
 """Every finding that the Torch-TensorRT backend makes while it measures can be made: TRT001 … TRT010.
 
-What needs a GPU to go wrong (TRT006 … TRT010) is shown with a module that runs on the CPU, and a way of running it that is at fault."""
+What needs a GPU to go wrong (TRT006 … TRT010) is shown with a module that runs on the CPU, and a way of running it that
+is at fault."""
 
 from __future__ import annotations
 
@@ -103,11 +104,17 @@ def right(gm: torch.fx.GraphModule, inputs: Any, **options: Any) -> Any:
 
 @contextmanager
 def running(backend: Callable[..., Any] = right, **ways: Any) -> Iterator[Compilation]:
-    """A module on the CPU in place of a compiled one, and ways of running it: faithful ones, but for those that are given."""
+    """A module on the CPU in place of a compiled one, and ways of running it: faithful ones, but for those that are
+    given."""
     case = OnCPU(OURS["micrographs.plain"], Target("cuda"))
     made = Compilation(case, case.module().eval())
     made.log.result = case.module().eval()
-    given = {"enable_cudagraphs": recorded, "enable_pre_allocated_outputs": lambda module: nullcontext(), "save": saved, **ways}
+    given = {
+        "enable_cudagraphs": recorded,
+        "enable_pre_allocated_outputs": lambda module: nullcontext(),
+        "save": saved,
+        **ways,
+    }
     with pytest.MonkeyPatch.context() as patch, seam.replace(**given):
         patch.setitem(torch._dynamo.backends.registry._COMPILER_FNS, "torch_tensorrt", backend)
         yield made

@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 import torch
+
 from conformance import oracle
 from conformance.backends.base import CannotRun, Case
 from conformance.backends.torch_tensorrt.backend import TorchTensorRTBackend
@@ -77,7 +78,9 @@ def test_a_headless_engine_does_not_run() -> None:
     assert made.observe(Stage.RUNTIME).verdict is Verdict.UNAVAILABLE
 
 
-@pytest.mark.parametrize(("target", "capability"), [("sm_80", "SM80"), ("sm_120", "SM120"), ("sm_90", "any"), ("sm_100", "any")])
+@pytest.mark.parametrize(
+    ("target", "capability"), [("sm_80", "SM80"), ("sm_120", "SM120"), ("sm_90", "any"), ("sm_100", "any")]
+)
 def test_the_capability_that_the_builder_knows(target: str, capability: str) -> None:
     assert compiled("dynamic", target).observe(Stage.CODEGEN).facts["compute_capability"] == capability
 
@@ -201,7 +204,8 @@ def test_a_buffer_that_is_no_cache_is_not_written() -> None:
 
 @lifting
 def test_the_low_level_flag_lifts_buffers() -> None:
-    """`convert_exported_program_to_serialized_trt_engine(lift_mutable_buffers=True)`: the buffer is a binding of the engine."""
+    """`convert_exported_program_to_serialized_trt_engine(lift_mutable_buffers=True)`: the buffer is a binding of the
+    engine."""
     lifted, baked = low_level(lift=True), low_level(lift=False)
     assert "buf_cache" in lifted.input_names and [source for source, _ in lifted.aliased_io.values()] == ["buf_cache"]
     assert "buf_cache" not in baked.input_names and baked.aliased_io == {}
@@ -324,7 +328,8 @@ def test_a_key_that_is_never_the_same() -> None:
 
 
 def test_a_key_that_sees_no_settings() -> None:
-    """Torch-TensorRT itself refuses a hit with other settings of those that it compares: those that it does not are served."""
+    """Torch-TensorRT itself refuses a hit with other settings of those that it compares: those that it does not are
+    served."""
     made = compiled("plain")
     assert made.observe(Stage.CACHE).facts["changed_config_served"] == []
     with seam.replace(engine_key=staticmethod(lambda *_: "same")):
@@ -338,7 +343,9 @@ def test_a_key_that_sees_the_arguments() -> None:
     """With the arguments in the key, no twin is served: the finding comes from the key and from nothing else."""
     made, real = compiled("softmax"), seam.engine_key
     assert [finding.kind for finding in made.observe(Stage.CACHE).findings] == [Kind.STALE_CACHE]
-    with seam.replace(engine_key=staticmethod(lambda gm, *rest: real(gm, *rest) + str([n.args for n in gm.graph.nodes]))):
+    with seam.replace(
+        engine_key=staticmethod(lambda gm, *rest: real(gm, *rest) + str([n.args for n in gm.graph.nodes]))
+    ):
         assert made.observe(Stage.CACHE).findings == []
 
 

@@ -63,7 +63,9 @@ class TestNotHere:
         monkeypatch.setattr(torch.cuda, "is_available", lambda: False)
 
     def test_a_described_gpu_only_cannot_run(self) -> None:
-        assert not_here(Installed(RTX, "2.14.0", "1.6.1.120"), Target("sm_90")) == {Stage.RUNTIME: "needs a CUDA device"}
+        assert not_here(Installed(RTX, "2.14.0", "1.6.1.120"), Target("sm_90")) == {
+            Stage.RUNTIME: "needs a CUDA device"
+        }
 
     def test_cuda_without_a_gpu(self) -> None:
         assert set(not_here(Installed(RTX, "2.14.0", "1.6.1.120"), Target("cuda"))) == set(STAGES)

@@ -1,4 +1,5 @@
-"""A name of Torch-TensorRT that is gone, or a step that it no longer calls, takes away exactly the stages that it serves."""
+"""A name of Torch-TensorRT that is gone, or a step that it no longer calls, takes away exactly the stages that it
+serves."""
 
 from __future__ import annotations
 
@@ -27,8 +28,12 @@ HOOKS = [key for key, name in seam.names.items() if name.hook]
 OBSERVED = {*STAGES} - {Stage.RUNTIME}  # for a described GPU
 
 
-@pytest.mark.parametrize(("table", "key"), SERVING, ids=lambda value: value if isinstance(value, str) else value.compiler)
-def test_a_name_that_is_gone_is_the_reason_of_the_stages_it_serves(table: Seam, key: str, monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize(
+    ("table", "key"), SERVING, ids=lambda value: value if isinstance(value, str) else value.compiler
+)
+def test_a_name_that_is_gone_is_the_reason_of_the_stages_it_serves(
+    table: Seam, key: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
     name = table.names[key]
     monkeypatch.setitem(table.names, key, replace(name, path=f"{name.path}_gone"))
     reasons = backends.get("torch_tensorrt").unavailable(SM90)
@@ -37,13 +42,17 @@ def test_a_name_that_is_gone_is_the_reason_of_the_stages_it_serves(table: Seam, 
         assert f"{table.version()} has no {name.path.replace(':', '.')}_gone" in reasons[stage]
 
 
-@pytest.mark.parametrize(("table", "key"), SERVING, ids=lambda value: value if isinstance(value, str) else value.compiler)
+@pytest.mark.parametrize(
+    ("table", "key"), SERVING, ids=lambda value: value if isinstance(value, str) else value.compiler
+)
 def test_no_stage_that_a_missing_name_serves_passes(table: Seam, key: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """Through the examination and the judge, as in a run that asks for these stages."""
     name = table.names[key]
     monkeypatch.setitem(table.names, key, replace(name, path=f"{name.path}_gone"))
     results = results_here(MICROGRAPH, backends.get("torch_tensorrt"), SM90, name.stages)
-    assert {stage: str(result.verdict) for stage, result in results.items()} == dict.fromkeys(name.stages, "unavailable")
+    assert {stage: str(result.verdict) for stage, result in results.items()} == dict.fromkeys(
+        name.stages, "unavailable"
+    )
 
 
 def never_called(*args: Any, **kwargs: Any) -> None:
@@ -71,7 +80,9 @@ def examined(path: Callable[[str], str], keys: list[str]) -> dict[str, dict[Stag
 
 def test_the_other_stages_are_still_observed() -> None:
     """One name for each set of stages."""
-    one_each = {name.stages: key for key, name in seam.names.items() if 0 < len({*name.stages} & OBSERVED) < len(OBSERVED)}
+    one_each = {
+        name.stages: key for key, name in seam.names.items() if 0 < len({*name.stages} & OBSERVED) < len(OBSERVED)
+    }
     for key, results in examined(lambda key: f"{seam.names[key].path}_gone", [*one_each.values()]).items():
         served = {*seam.names[key].stages} & OBSERVED
         for stage in OBSERVED:
@@ -83,5 +94,10 @@ def test_a_step_that_is_not_called_takes_away_the_stages_it_serves() -> None:
     for key, results in examined(lambda key: f"{__name__}:never_called", HOOKS).items():
         for stage in seam.names[key].stages:
             verdict, reason = results[stage]
-            assert verdict == "unavailable" and "compiled a program without calling" in reason, (key, stage, verdict, reason)
+            assert verdict == "unavailable" and "compiled a program without calling" in reason, (
+                key,
+                stage,
+                verdict,
+                reason,
+            )
         assert "pass" in {verdict for verdict, _ in results.values()}, key

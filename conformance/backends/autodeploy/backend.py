@@ -33,7 +33,9 @@ class AutoDeployBackend(Backend):
             return all_unavailable("no GPU here: torch.cuda.is_available() is false; use --target cpu")
         reasons: dict[Stage, str] = {}
         if target.name == "cpu":
-            reasons[Stage.CACHE] = "torch-simple, the compile backend for the CPU, keeps no compiled program; needs a GPU"
+            reasons[Stage.CACHE] = (
+                "torch-simple, the compile backend for the CPU, keeps no compiled program; needs a GPU"
+            )
         for table in reversed(self.seams()):
             reasons |= table.unavailable()
         return reasons

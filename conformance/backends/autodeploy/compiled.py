@@ -121,7 +121,9 @@ class AutoDeployCompiled(Compiled):
         seen = self._seen[stage]
         with self._stage(stage):
             matched = {name: said["matches"] for name, said in seen.facts["passes"].items()}
-            seen.facts["options"] = {self.option: self._option_facts(self._graphs[stage], seen.facts["matches"], matched)}
+            seen.facts["options"] = {
+                self.option: self._option_facts(self._graphs[stage], seen.facts["matches"], matched)
+            }
             known = {node.name for node in self._graphs[Stage.CAPTURE].graph.nodes}
             self._no_lost_reads(seen, self._graphs[stage], self.option, known)
             for option, gm in twins.items():
@@ -129,7 +131,9 @@ class AutoDeployCompiled(Compiled):
                 twins[option], results = self.passes.run(gm, config)
                 self._no_lost_reads(seen, twins[option], option, known)
                 matches = plan.words({r.name: r.matches for r in results if r.state in ("ran", "skipped")})
-                seen.facts["options"][option] = self._option_facts(twins[option], matches, {r.name: r.matches for r in results})
+                seen.facts["options"][option] = self._option_facts(
+                    twins[option], matches, {r.name: r.matches for r in results}
+                )
                 seen.texts[f"after, {option}"] = graph.listing(twins[option])
                 judge(seen, results, option)
             # A rewrite that only exists for some kernels was found if any option found it.
@@ -149,7 +153,9 @@ class AutoDeployCompiled(Compiled):
             count = seen.facts["matches"].get(word, promised)
             if count != promised:
                 kind = Kind.MATCH_LOSS if count < promised else Kind.OVERFUSED
-                seen.findings.append(Finding(kind, PASS_MATCHES, f"{word} matched {count} times, contract says {promised}"))
+                seen.findings.append(
+                    Finding(kind, PASS_MATCHES, f"{word} matched {count} times, contract says {promised}")
+                )
 
     def _option_facts(self, gm: fx.GraphModule, matches: dict[str, int], passes: dict[str, int]) -> dict[str, Any]:
         matched = {name: count for name, count in passes.items() if count}
@@ -194,7 +200,10 @@ class AutoDeployCompiled(Compiled):
         if chosen.fallback:
             seen.verdict, seen.reason = Verdict.FALLBACK, f"no CUDA graph: {chosen.fallback}"
         elif chosen.plain:
-            seen.verdict, seen.reason = Verdict.FALLBACK, "the recording was not used for the sizes that it was made for"
+            seen.verdict, seen.reason = (
+                Verdict.FALLBACK,
+                "the recording was not used for the sizes that it was made for",
+            )
         elif self.refused:
             said = "; ".join(f"{option} kernels: {why}" for option, why in self.refused.items())
             seen.verdict, seen.reason = Verdict.FALLBACK, f"ran with {self.option} kernels; {said}"
@@ -237,7 +246,8 @@ class AutoDeployCompiled(Compiled):
 
     @contextmanager
     def _through(self, name: str, gm: fx.GraphModule | None = None) -> Iterator[None]:
-        """While this is on, a call goes through another compile backend. It compiles at the call, whose errors are looked at."""
+        """While this is on, a call goes through another compile backend. It compiles at the call, whose errors are
+        looked at."""
         kept = self._program
         made: list[Any] = []
 
@@ -246,7 +256,9 @@ class AutoDeployCompiled(Compiled):
                 made.append(self._made(name, gm))
                 if made[0].fallback:
                     raise RuntimeError(f"{name}: {made[0].fallback}")
-            copies = oracle.clone_inputs(inputs)  # AutoDeploy feeds a graph from buffers of its own, which fused kernels overwrite
+            copies = oracle.clone_inputs(
+                inputs
+            )  # AutoDeploy feeds a graph from buffers of its own, which fused kernels overwrite
             given = [copies[i] if i in self._overwritten else x for i, x in enumerate(inputs)]
             return self._callable(made[0].program)(*given)
 

@@ -1,7 +1,7 @@
 """Lets AutoDeploy's passes run where there is no GPU.
 
-Its passes ask the driver what the GPU is and how much memory is free, and make their example tensors on `cuda`. Only such
-questions are answered, for an H200, and only while the context is on; what a graph computes is never touched.
+Its passes ask the driver what the GPU is and how much memory is free, and make their example tensors on `cuda`. Only
+such questions are answered, for an H200, and only while the context is on; what a graph computes is never touched.
 """
 
 from __future__ import annotations

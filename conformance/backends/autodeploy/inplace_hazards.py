@@ -39,7 +39,9 @@ def written_by(node: fx.Node) -> list[fx.Node]:
         named = {**{a.name: v for a, v in zip(schema.arguments, node.args, strict=False)}, **node.kwargs}
         writes = [a.name for a in schema.arguments if a.alias_info is not None and a.alias_info.is_write]
         return [named[name] for name in writes if isinstance(named.get(name), fx.Node)]  # type: ignore[misc]
-    if isinstance(node.target, torch._ops.OpOverloadPacket) or "auto_deploy" not in str(getattr(node.target, "__module__", "")):
+    if isinstance(node.target, torch._ops.OpOverloadPacket) or "auto_deploy" not in str(
+        getattr(node.target, "__module__", "")
+    ):
         return []
     return _watched(node)
 
@@ -51,7 +53,9 @@ def _watched(node: fx.Node) -> list[fx.Node]:
         return []
     writes = _Writes()
     with mode:
-        stand_ins = {n: torch.empty_strided(t.shape, t.stride(), dtype=t.dtype, device=t.device) for n, t in tensors.items()}
+        stand_ins = {
+            n: torch.empty_strided(t.shape, t.stride(), dtype=t.dtype, device=t.device) for n, t in tensors.items()
+        }
         args, kwargs = torch.fx.map_arg((node.args, node.kwargs), lambda n: stand_ins[n])
         try:
             with writes:

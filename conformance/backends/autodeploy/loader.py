@@ -234,7 +234,9 @@ class Loaded:
     def legacy(self, name: str) -> ModuleType:
         """A module of TensorRT-LLM's older passes: `remove_copy_pass`, `patterns.residual_add_norm`."""
         if self.found.form == "standalone":
-            raise Missing(f"the legacy pass {name} is not in {self.found}: only a checkout or an installed tensorrt_llm has it")
+            raise Missing(
+                f"the legacy pass {name} is not in {self.found}: only a checkout or an installed tensorrt_llm has it"
+            )
         with self.active(), fake_cuda.answers():
             try:
                 return importlib.import_module(f"tensorrt_llm._torch.compilation.{name}")
@@ -291,7 +293,9 @@ def load(source: str | Path | None = None) -> Loaded:
             for name in ("", "transform.library", "export", "compile", "transform.optimizer"):
                 loaded.module(name)
     except ModuleNotFoundError as error:
-        raise Missing(f"{found} needs {error.name!r}, which is not installed: pip install {_wheel(error.name)}") from None
+        raise Missing(
+            f"{found} needs {error.name!r}, which is not installed: pip install {_wheel(error.name)}"
+        ) from None
     except Exception as error:
         raise Missing(f"{found} does not import here: {first_line(error)}") from None
     _loaded = loaded

@@ -1,7 +1,7 @@
 """Runs AutoDeploy's transforms one by one and keeps what each did.
 
-Counts come from the transform's own record (`TransformInfo`); what it logs (`[SUMMARY] matches=2`) is read beside it and
-must say the same.
+Counts come from the transform's own record (`TransformInfo`); what it logs (`[SUMMARY] matches=2`) is read beside it
+and must say the same.
 """
 
 from __future__ import annotations
@@ -105,8 +105,8 @@ def listening() -> Iterator[_Log]:
 
 @contextmanager
 def _light_gc() -> Iterator[None]:
-    """Some transforms collect garbage each time; what lived before them need not be looked at again and again. In a forked process
-    that is so already."""
+    """Some transforms collect garbage each time; what lived before them need not be looked at again and again. In a
+    forked process that is so already."""
     if gc.get_freeze_count():
         yield
         return
@@ -130,7 +130,9 @@ class Passes:
     def names(self) -> list[str]:
         return sorted(self.seam.registered)
 
-    def run(self, gm: fx.GraphModule, config: Mapping[str, Mapping[str, Any]]) -> tuple[fx.GraphModule, list[PassResult]]:
+    def run(
+        self, gm: fx.GraphModule, config: Mapping[str, Mapping[str, Any]]
+    ) -> tuple[fx.GraphModule, list[PassResult]]:
         """All transforms of `config` in order; stops after one that fails and is not tolerated."""
         results = []
         with self.loaded.active(), fake_cuda.answers(), torch.no_grad(), _light_gc(), remembered(self.loaded):
@@ -203,13 +205,20 @@ class Passes:
         except Exception as error:
             return [f"shapes cannot be computed: {first_line(error)}"]
         made = {node.name: node.meta.get("val") for node in twin.graph.nodes if node.name in new}
-        return [f"{n} says {graph.shape_of(said[n])}, makes {graph.shape_of(made[n])}" for n in made if differ(said[n], made[n])]
+        return [
+            f"{n} says {graph.shape_of(said[n])}, makes {graph.shape_of(made[n])}"
+            for n in made
+            if differ(said[n], made[n])
+        ]
 
     def shapes(self, gm: fx.GraphModule) -> None:
         """Compute shapes and dtypes anew, as AutoDeploy does between transforms."""
-        with self.loaded.active(), fake_cuda.answers():
-            with self.seam.lift_to_meta(gm) if self.seam.on_meta(gm) else nullcontext():
-                self.seam.propagate_shapes(gm)
+        with (
+            self.loaded.active(),
+            fake_cuda.answers(),
+            self.seam.lift_to_meta(gm) if self.seam.on_meta(gm) else nullcontext(),
+        ):
+            self.seam.propagate_shapes(gm)
 
     @cache  # noqa: B019 - one object per process
     def _factory(self) -> Any:
@@ -224,7 +233,8 @@ class Passes:
         return type("MicrographFactory", (base,), members)("micrograph")
 
     def moved(self, gm: fx.GraphModule, device: str) -> fx.GraphModule:
-        """AutoDeploy exports on `meta`; this puts constants and metadata where the model is, as its weight loading does."""
+        """AutoDeploy exports on `meta`; this puts constants and metadata where the model is, as its weight loading
+        does."""
         with self.loaded.active(), torch.no_grad():
             self.seam.move_to_device(gm, device)
         return gm
@@ -238,7 +248,9 @@ def differ(said: Any, made: Any) -> bool:
         return False
     if said.dtype != made.dtype or said.dim() != made.dim():
         return True
-    return any(isinstance(a, int) and isinstance(b, int) and a != b for a, b in zip(said.shape, made.shape, strict=True))
+    return any(
+        isinstance(a, int) and isinstance(b, int) and a != b for a, b in zip(said.shape, made.shape, strict=True)
+    )
 
 
 @cache

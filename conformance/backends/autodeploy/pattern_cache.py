@@ -1,7 +1,8 @@
 """Remembers the traces of AutoDeploy's search patterns.
 
-Every `match_*` transform exports its patterns anew for every graph, which is most of the time it takes. A pattern is a plain
-function over example tensors, so that its trace is the same as long as its code, what it closes over and the examples are.
+Every `match_*` transform exports its patterns anew for every graph, which is most of the time it takes. A pattern is a
+plain function over example tensors, so that its trace is the same as long as its code, what it closes over and the
+examples are.
 """
 
 from __future__ import annotations
@@ -36,7 +37,9 @@ def remembered(loaded: Loaded) -> Iterator[None]:
         yield
         return
 
-    def export(proceed: Callable[..., Any], module: Any, args: tuple[Any, ...], *rest: Any, **more: Any) -> fx.GraphModule:
+    def export(
+        proceed: Callable[..., Any], module: Any, args: tuple[Any, ...], *rest: Any, **more: Any
+    ) -> fx.GraphModule:
         try:
             key = (function_key(getattr(module, "fn", None)), tuple(map(value_key, args)))
             if rest or more:

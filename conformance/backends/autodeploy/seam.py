@@ -1,7 +1,8 @@
 """Every name of AutoDeploy that the suite uses, with the stages that it serves.
 
-AutoDeploy comes under several package names and, as a checkout, is only importable while it is active. So the table is made for one
-loaded AutoDeploy: `loaded.seam`. `outside` are names of torch that are answered or used while its code runs.
+AutoDeploy comes under several package names and, as a checkout, is only importable while it is active. So the table is
+made for one loaded AutoDeploy: `loaded.seam`. `outside` are names of torch that are answered or used while its code
+runs.
 """
 
 from __future__ import annotations

@@ -15,11 +15,16 @@ STANDARD_BUILDER = f"the builder of the standard TensorRT needs a CUDA device; {
 
 
 def not_here(found: Installed | None, target: Target) -> dict[Stage, str]:
-    """The stages that cannot be observed with what is installed, and on this machine; the package is not imported for that."""
+    """The stages that cannot be observed with what is installed, and on this machine; the package is not imported for
+    that."""
     if why := missing(found):
         return all_unavailable(why)
     if target.name == "cuda":
-        return {} if torch.cuda.is_available() else all_unavailable(f"{NO_GPU}: without one, take a described one (--target sm_90)")
+        return (
+            {}
+            if torch.cuda.is_available()
+            else all_unavailable(f"{NO_GPU}: without one, take a described one (--target sm_90)")
+        )
     if target.headless and found is not None and not found.rtx:
         return dict.fromkeys((Stage.CODEGEN, Stage.CACHE), STANDARD_BUILDER) | {Stage.RUNTIME: NO_GPU}
     return {Stage.RUNTIME: NO_GPU} if target.headless else {}
@@ -39,7 +44,12 @@ class TorchTensorRTBackend(Backend):
         if found is None:
             return {}
         tensorrt = "tensorrt_rtx" if found.rtx else "tensorrt"
-        return {"torch": torch.__version__, "torch_tensorrt": found.version, "flavour": found.flavour, tensorrt: found.tensorrt}
+        return {
+            "torch": torch.__version__,
+            "torch_tensorrt": found.version,
+            "flavour": found.flavour,
+            tensorrt: found.tensorrt,
+        }
 
     def unavailable(self, target: Target) -> dict[Stage, str]:
         reasons = not_here(installed(), target)
@@ -59,8 +69,8 @@ class TorchTensorRTBackend(Backend):
         return (seam, outside)
 
     def preload(self, target: Target) -> None:
-        """Import the package. Building an engine starts no thread that outlives it and initializes no CUDA, so that processes can be
-        forked afterwards."""
+        """Import the package. Building an engine starts no thread that outlives it and initializes no CUDA, so that
+        processes can be forked afterwards."""
         from conformance.backends.torch_tensorrt import compiled  # noqa: F401
         from conformance.backends.torch_tensorrt.seam import not_importable
 

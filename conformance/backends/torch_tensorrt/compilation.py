@@ -16,14 +16,15 @@ from conformance.backends.torch_tensorrt.instrument import Instrument
 from conformance.backends.torch_tensorrt.seam import seam
 from conformance.stage import Stage
 
-# A micrograph has a few ops, and the default leaves blocks of fewer than five to PyTorch. TF32 is a choice about precision
-# that the user makes, not an error of the compiler: off, as eager has it.
+# A micrograph has a few ops, and the default leaves blocks of fewer than five to PyTorch. TF32 is a choice about
+# precision that the user makes, not an error of the compiler: off, as eager has it.
 SETTINGS: dict[str, Any] = {"min_block_size": 1, "disable_tf32": True}
 
 
 @dataclass
 class Compilation:
-    """The module that is compiled for a case, and the log of its compile. An exception of the compiler's is kept in the log."""
+    """The module that is compiled for a case, and the log of its compile. An exception of the compiler's is kept in the
+    log."""
 
     case: Case
     module: nn.Module

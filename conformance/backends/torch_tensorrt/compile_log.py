@@ -87,8 +87,8 @@ class CompileLog:
     hooks: Subscription = field(default_factory=Subscription)  # how often each step was called
 
     def silent(self, stage: Stage) -> list[str]:
-        """Steps that serve the stage and were not called although a later one was, or the compile ended: Torch-TensorRT goes another
-        way by now."""
+        """Steps that serve the stage and were not called although a later one was, or the compile ended: Torch-TensorRT
+        goes another way by now."""
         hooks = [key for key, name in seam.names.items() if name.hook]
         has_engines = bool(self.engines) or (self.partitioned is not None and engines_in(self.partitioned) > 0)
         needed = () if self.result is None else hooks if has_engines else hooks[:3]

@@ -69,7 +69,8 @@ class TorchTensorRTCompiled(Compiled):
         return None
 
     def _decomposed(self) -> Callable[..., Any] | None:
-        """With buffers lifted to inputs, where that was done: what an engine is expected to write in place is written."""
+        """With buffers lifted to inputs, where that was done: what an engine is expected to write in place is
+        written."""
         log = self.recording
         if not log.lifted_buffers or log.lifted is None:
             return Program(log.decomposed, self.module) if log.decomposed is not None else None
@@ -84,7 +85,8 @@ class TorchTensorRTCompiled(Compiled):
         )
 
     def recapture(self) -> dict[str, Any]:
-        """What Dynamo captures where the user calls `torch.compile(backend="torch_tensorrt")`: the number of graphs, or why it fails."""
+        """What Dynamo captures where the user calls `torch.compile(backend="torch_tensorrt")`: the number of graphs, or
+        why it fails."""
         graphs: list[torch.fx.GraphModule] = []
 
         def keep(gm: torch.fx.GraphModule, _: Any) -> Callable[..., Any]:
@@ -123,7 +125,9 @@ class TorchTensorRTCompiled(Compiled):
         if stage is not log.reached:
             return Observation.says(Verdict.BLOCKED, f"{log.reached} failed")
         if isinstance(log.error, (Refused, NotImplementedError)):
-            return Observation.says(Verdict.UNSUPPORTED, first_line(log.error).partition(": ")[2] or first_line(log.error))
+            return Observation.says(
+                Verdict.UNSUPPORTED, first_line(log.error).partition(": ")[2] or first_line(log.error)
+            )
         told = {"warnings": "\n".join(log.warnings), "traceback": "".join(traceback.format_exception(log.error))}
         return Observation(texts=told, findings=[Finding(Kind.CRASH, BUILD_RAISES, first_line(log.error))])
 

@@ -1,7 +1,8 @@
 """The cache stage: an engine is found again, and no other program is served in its place.
 
-Torch-TensorRT's engine cache keys on the partition's graph, its input specs and some settings, and refits weights on a hit. The
-stage drives it where it acts, on the partitions of the compile that was observed, with a cache of its own that counts."""
+Torch-TensorRT's engine cache keys on the partition's graph, its input specs and some settings, and refits weights on a
+hit. The stage drives it where it acts, on the partitions of the compile that was observed, with a cache of its own that
+counts."""
 
 from __future__ import annotations
 
@@ -77,7 +78,9 @@ def observe_cache(case: Case, log: CompileLog) -> Observation:
         changed = {name: probe.changed(engines, name, value) for name, value in CHANGED.items()}
     except Exception as error:
         told = f"with the engine cache on: {first_line(error)}"
-        if type(error).__name__ == "UnsupportedOperatorException":  # some converters refuse engines that can be refitted
+        if (
+            type(error).__name__ == "UnsupportedOperatorException"
+        ):  # some converters refuse engines that can be refitted
             return Observation.says(Verdict.UNSUPPORTED, told)
         return Observation(findings=[Finding(Kind.CRASH, BUILD_RAISES, told)])
     served = [name for name, hits in changed.items() if hits]
@@ -94,8 +97,8 @@ def observe_cache(case: Case, log: CompileLog) -> Observation:
 
 
 def refitted(case: Case) -> tuple[dict[str, int], str]:
-    """The same program with other weights hits, and the engine that is served computes with the new ones. Returns what the cache
-    counted at the second compile, and in what its result differs from eager."""
+    """The same program with other weights hits, and the engine that is served computes with the new ones. Returns what
+    the cache counted at the second compile, and in what its result differs from eager."""
     cache = counting()
     for seed in (0, 1):
         cache.taken()
@@ -117,7 +120,8 @@ class Probe:
 
     def settings(self, engine: Engine, **changes: Any) -> Any:
         settings = copy.copy(engine.settings)
-        # A hit refits weights into a loaded engine, which needs a driver; without weights in the plan there is nothing to refit.
+        # A hit refits weights into a loaded engine, which needs a driver; without weights in the plan there is nothing
+        # to refit.
         for name, value in {**CACHED, "strip_engine_weights": self.target.headless, **changes}.items():
             setattr(settings, name, value)
         return settings
@@ -137,8 +141,8 @@ class Probe:
         return hits
 
     def collisions(self, engine: Engine) -> Iterator[str]:
-        """Programs that differ in an argument or in the order of two operands, and would get this engine: the key is the same,
-        and so are all weights, so that the refit on a hit does not put it right."""
+        """Programs that differ in an argument or in the order of two operands, and would get this engine: the key is
+        the same, and so are all weights, so that the refit on a hit does not put it right."""
         key, weights = self._key(engine.graph, engine), None
         for what, twin in islice(twins(engine.graph), LIMIT):
             self.probes += 1
@@ -154,7 +158,10 @@ class Probe:
             interpreter = self._defined(graph, engine, self.settings(engine))[0]
         except Exception as error:
             return first_line(error)
-        return {name: digest(str(torch.as_tensor(w).tolist())) for name, w in getattr(interpreter.ctx, "weight_refit_map", {}).items()}
+        return {
+            name: digest(str(torch.as_tensor(w).tolist()))
+            for name, w in getattr(interpreter.ctx, "weight_refit_map", {}).items()
+        }
 
     def _key(self, graph: fx.GraphModule, engine: Engine) -> str:
         return str(self.cache.get_hash(graph, engine.specs, self.settings(engine)))
@@ -183,7 +190,9 @@ class Probe:
 
     def _differs(self, engine: Engine, name: str, value: Any) -> bool:
         """Does the setting change the network at all? It is defined and not built."""
-        return self._network(engine, self.settings(engine)) != self._network(engine, self.settings(engine, **{name: value}))
+        return self._network(engine, self.settings(engine)) != self._network(
+            engine, self.settings(engine, **{name: value})
+        )
 
     def _network(self, engine: Engine, settings: Any) -> list[tuple[str, str]]:
         return [(layer.type, layer.op) for layer in self._defined(engine.graph, engine, settings)[1].layers]
@@ -230,8 +239,8 @@ def _swappable(node: fx.Node) -> bool:
 
 
 def _same_shape(node: fx.Node, args: tuple[Any, ...]) -> bool:
-    """Does the op take these arguments, and give tensors of the same shapes and dtypes? Otherwise it is no twin. It is run, on
-    tensors of ones: fake tensors take arguments that the op itself refuses."""
+    """Does the op take these arguments, and give tensors of the same shapes and dtypes? Otherwise it is no twin. It is
+    run, on tensors of ones: fake tensors take arguments that the op itself refuses."""
     try:
         values, keywords = map_arg((args, node.kwargs), _ones)
         given = node.target(*values, **keywords)  # type: ignore[operator]
@@ -244,7 +253,11 @@ def _ones(node: fx.Node) -> Any:
     value = node.meta["val"]
     if isinstance(value, (tuple, list)):
         return type(value)(torch.ones([int(size) for size in v.shape], dtype=v.dtype) for v in value)
-    return torch.ones([int(size) for size in value.shape], dtype=value.dtype) if isinstance(value, torch.Tensor) else int(value)
+    return (
+        torch.ones([int(size) for size in value.shape], dtype=value.dtype)
+        if isinstance(value, torch.Tensor)
+        else int(value)
+    )
 
 
 def _signature(value: Any) -> Any:

@@ -36,7 +36,8 @@ Proceed = Callable[..., Any]
 
 
 class Instrument:
-    """Writes into a log what the steps of a compile do. `module` is the user's, whose buffers the compile must leave alone."""
+    """Writes into a log what the steps of a compile do. `module` is the user's, whose buffers the compile must leave
+    alone."""
 
     def __init__(self, target: Target, log: CompileLog, module: nn.Module | None = None) -> None:
         self.target = target
@@ -50,14 +51,23 @@ class Instrument:
 
     @contextmanager
     def listening(self) -> Iterator[None]:
-        """Only the engines and what was warned of: copying graphs is not safe inside the fake mode of `torch.compile`."""
+        """Only the engines and what was warned of: copying graphs is not safe inside the fake mode of
+        `torch.compile`."""
         self.copies = False
         with self._subscribed("convert", "interpret"), self._logs(), self._headless():
             yield
 
     @contextmanager
     def watching(self) -> Iterator[None]:
-        steps = ("pre_export_lowering", "lift_buffers", "post_lowering", "compile_module", *PARTITIONERS, "convert", "interpret")
+        steps = (
+            "pre_export_lowering",
+            "lift_buffers",
+            "post_lowering",
+            "compile_module",
+            *PARTITIONERS,
+            "convert",
+            "interpret",
+        )
         with self._subscribed(*steps, "run_node", "configure"), self._logs(), self._headless():
             self._entered = time.perf_counter()
             try:
@@ -68,19 +78,24 @@ class Instrument:
     @contextmanager
     def _subscribed(self, *keys: str) -> Iterator[None]:
         """A step that this version does not have is not watched: the backend says so of the stages that it serves."""
-        around = {key: functools.partial(self._partition, key) if key in PARTITIONERS else getattr(self, f"_{key}") for key in keys}
+        around = {
+            key: functools.partial(self._partition, key) if key in PARTITIONERS else getattr(self, f"_{key}")
+            for key in keys
+        }
         with seam.subscribe(self.log.hooks, **{key: step for key, step in around.items() if seam.has(key)}):
             yield
 
     @contextmanager
     def _headless(self) -> Iterator[None]:
-        """For a described GPU, questions about the device are answered from its description; tensors stay on the CPU; engines are
-        taken from the builder and not loaded."""
+        """For a described GPU, questions about the device are answered from its description; tensors stay on the CPU;
+        engines are taken from the builder and not loaded."""
         if not self.target.headless:
             yield
             return
         assert self.target.device is not None
-        moved = {key: lambda _: torch.device("cpu") for key in seam.names if key.startswith("to_device") and seam.has(key)}
+        moved = {
+            key: lambda _: torch.device("cpu") for key in seam.names if key.startswith("to_device") and seam.has(key)
+        }
         runtime = {"tensorrt_runtime": PlanRuntime} if seam.has("tensorrt_runtime") else {}
         with described(self.target.device), seam.replace(**moved, **runtime):
             yield
@@ -241,7 +256,8 @@ class Instrument:
 
     @contextmanager
     def _logs(self) -> Iterator[None]:
-        """The builder names the layers it made in its verbose log: the one place where it does so before an engine is loaded."""
+        """The builder names the layers it made in its verbose log: the one place where it does so before an engine is
+        loaded."""
         handlers = [(logging.getLogger("torch_tensorrt"), logging.WARNING, _Listener(self._heard))]
         if seam.has("builder_log"):
             handlers.append((seam.builder_log, logging.DEBUG, _Listener(self._heard)))

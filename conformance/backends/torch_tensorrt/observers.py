@@ -83,7 +83,11 @@ def postgrad(log: CompileLog) -> Observation:
             texts[f"{index:02d} {run.name} after"] = run.after
     texts["graph"] = shown(gm)
     findings = [
-        Finding(Kind.LOST_MUTATION, COMPILE_WRITES, f"compiling changes the user's buffer {name}: the pass {run.name} ran a write to it")
+        Finding(
+            Kind.LOST_MUTATION,
+            COMPILE_WRITES,
+            f"compiling changes the user's buffer {name}: the pass {run.name} ran a write to it",
+        )
         for run in log.passes
         for name in run.disturbed
     ]
@@ -122,7 +126,9 @@ def codegen(log: CompileLog, capability: str) -> Observation:
         "built_layers": len(built),
         "fused_layers": sum(_is_fused(line) for line in built),
         "built_digest": digest("\n".join(_name(line) for line in built)),
-        "aliased_io": {f"{e.name}.{out}": f"{source} ({kind})" for e in log.engines for out, (source, kind) in e.aliased_io.items()},
+        "aliased_io": {
+            f"{e.name}.{out}": f"{source} ({kind})" for e in log.engines for out, (source, kind) in e.aliased_io.items()
+        },
         "promoted_outputs": [f"{e.name}.{name}" for e in log.engines for name in e.outputs[e.user_outputs :]],
         "compute_capability": capability,
         "plan_bytes": sum(len(engine.plan) for engine in log.engines),
@@ -155,7 +161,11 @@ def _undecomposed(log: CompileLog) -> list[str]:
     """Composite ops that are still there when lowering is done, and that no converter takes whole."""
     assert log.decomposed is not None
     left = graphs.composite(log.lowered or log.decomposed, outside.has_kernel)
-    return [op for op in graphs.composite(log.decomposed, outside.has_kernel) if op in left and not _convertible(log.decomposed, op)]
+    return [
+        op
+        for op in graphs.composite(log.decomposed, outside.has_kernel)
+        if op in left and not _convertible(log.decomposed, op)
+    ]
 
 
 def _convertible(gm: fx.GraphModule, op: str) -> bool:

@@ -1,7 +1,8 @@
 """The runtime stage on a GPU: the ways in which a user runs a compiled module, each held against eager.
 
-The plain call is examined as every backend's is. Here are CUDA graphs, pre-allocated outputs, `torch.compile(backend="torch_tensorrt")`,
-and a saved program in a process that compiled nothing. `CONFORMANCE_TRT_MODES=cudagraphs,saved` takes some of them."""
+The plain call is examined as every backend's is. Here are CUDA graphs, pre-allocated outputs,
+`torch.compile(backend="torch_tensorrt")`, and a saved program in a process that compiled nothing.
+`CONFORMANCE_TRT_MODES=cudagraphs,saved` takes some of them."""
 
 from __future__ import annotations
 

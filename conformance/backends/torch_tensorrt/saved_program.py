@@ -15,7 +15,9 @@ from conformance.fresh import FRESH, Died
 from conformance.micrograph import Micrograph
 
 
-def run_in_fresh_process(program: Path, inputs: tuple[Any, ...], calls: int, needs: type[Micrograph] | None = None) -> oracle.Outcome:
+def run_in_fresh_process(
+    program: Path, inputs: tuple[Any, ...], calls: int, needs: type[Micrograph] | None = None
+) -> oracle.Outcome:
     """Load the program there, call it, and return all that the calls left behind.
 
     needs   a micrograph whose module is imported there first, since a program may call ops that it registers"""

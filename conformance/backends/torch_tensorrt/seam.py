@@ -1,7 +1,7 @@
 """Every name of torch_tensorrt and TensorRT that is not their public API, with the stages that it serves.
 
-Without a GPU the package does not import by itself: it asks `torch.cuda` about the device. `not_importable` imports it with these
-questions answered, once, and every use of the table does that first.
+Without a GPU the package does not import by itself: it asks `torch.cuda` about the device. `not_importable` imports it
+with these questions answered, once, and every use of the table does that first.
 """
 
 from __future__ import annotations
@@ -48,7 +48,8 @@ MOVING = (
 NAMES = {
     "package": Name("torch_tensorrt"),
     "compile": Name("torch_tensorrt.dynamo:compile"),
-    # The steps of `dynamo.compile`, in order. The first three are called for every program, the others for one that has an engine.
+    # The steps of `dynamo.compile`, in order. The first three are called for every program, the others for one that has
+    # an engine.
     "pre_export_lowering": Name(f"{COMPILER}:pre_export_lowering", (DECOMPOSITION,), hook=True),
     "post_lowering": Name(f"{COMPILER}:post_lowering", (DECOMPOSITION, POSTGRAD), hook=True),
     "compile_module": Name(f"{COMPILER}:compile_module", (FUSION,), hook=True),
@@ -161,8 +162,8 @@ def _quiet() -> Iterator[None]:
 
 
 def _without_broken_plugin(proceed: Callable[..., Any], name: str, package: str | None = None) -> Any:
-    """The folder `tensorrt_rtx/plugin` of TensorRT-RTX 1.4 imports a module that its own wheel lacks, and the mere question
-    whether `tensorrt.plugin` exists imports it. RTX has no such plugins: the answer is no."""
+    """The folder `tensorrt_rtx/plugin` of TensorRT-RTX 1.4 imports a module that its own wheel lacks, and the mere
+    question whether `tensorrt.plugin` exists imports it. RTX has no such plugins: the answer is no."""
     if name.startswith("tensorrt.plugin") and proceed("tensorrt_rtx") is not None:
         return None
     return proceed(name, package)
