@@ -141,11 +141,11 @@ class Examination:
             return None, ref
         self._at(Stage.CAPTURE)
         first = self.call(compiled, 0)
+        if isinstance(first.error, CannotRun):
+            self.found.unavailable.setdefault(Stage.RUNTIME, first_line(first.error).removeprefix("CannotRun: "))
+            return None, ref
         if not observable:  # what it computed is not looked at; that it was compiled, is
             return (first if first.error is not None else None), ref
-        if isinstance(first.error, CannotRun):
-            self.found.unavailable[Stage.RUNTIME] = first_line(first.error).removeprefix("CannotRun: ")
-            return None, ref
         return first, ref
 
     def _observe_compile(self, compiled: Compiled, first: oracle.Outcome | None, ref: oracle.Reference) -> bool:

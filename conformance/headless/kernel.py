@@ -22,8 +22,9 @@ from conformance.errors import first_line
 from conformance.headless import interpret, races
 from conformance.headless.errors import NotInterpretable
 from conformance.headless.memory import on_host
-from conformance.headless.seam import seam, triton
+from conformance.headless.seam import seam, triton, unavailable
 from conformance.seam import MissingName
+from conformance.stage import Stage
 
 
 @dataclass(frozen=True)
@@ -86,6 +87,8 @@ class Kernel:
         same."""
         if not self.launches:
             return
+        if reason := unavailable().get(Stage.RUNTIME):
+            raise NotInterpretable(f"{self.name}: {reason}")
         tuner = self.autotuner
         config = tuner.configs[0]
         args, grid = tuner._interpret_args_grid(args, config)
