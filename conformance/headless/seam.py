@@ -15,8 +15,9 @@ from conformance.headless.libdevice import FUNCTIONS
 from conformance.seam import Name, Seam
 from conformance.stage import STAGES, Stage
 
-CODEGEN, RUNTIME = Stage.CODEGEN, Stage.RUNTIME
-BOTH = (CODEGEN, RUNTIME)
+CODEGEN, RUNTIME, CACHE = Stage.CODEGEN, Stage.RUNTIME, Stage.CACHE
+RUN = (RUNTIME, CACHE)  # the cache stage compares the answers of what a cache served
+KERNEL = (CODEGEN, *RUN)
 NO_STAGE: tuple[Stage, ...] = ()
 FAKE = "torch._subclasses.fake_tensor"
 TUNER = "torch._inductor.runtime.triton_heuristics:CachingAutotuner"
@@ -104,15 +105,15 @@ NAMES = {
     "tensor_text": Name("torch._tensor_str:_str_intern"),
     "active_mode": Name("torch._C:_get_dispatch_mode"),
     "mode_keys": Name("torch._C:_TorchDispatchModeKey"),
-    "restore_location": Name("torch.serialization:default_restore_location", (Stage.CACHE,)),
+    "restore_location": Name("torch.serialization:default_restore_location", (CACHE,)),
     "dispatch_keys": Name("torch._C:DispatchKey"),
     "close_library": Name("torch.library:Library._destroy"),
     "set_driver_to_gpu": Name("torch._inductor.runtime.triton_helpers:set_driver_to_gpu"),
     # A generated kernel: loaded, launched, compiled to machine code.
-    "load_source": Name("torch._inductor.codecache:PyCodeCache.load", BOTH),
-    "autotuner": Name(TUNER, BOTH),
-    "arguments_and_grid": Name(f"{TUNER}._interpret_args_grid", (RUNTIME,)),
-    "constant_arguments": Name("torch._inductor.runtime.triton_helpers:get_constexprs", (RUNTIME,)),
+    "load_source": Name("torch._inductor.codecache:PyCodeCache.load", KERNEL),
+    "autotuner": Name(TUNER, KERNEL),
+    "arguments_and_grid": Name(f"{TUNER}._interpret_args_grid", RUN),
+    "constant_arguments": Name("torch._inductor.runtime.triton_helpers:get_constexprs", RUN),
     "compile_meta": Name(f"{TUNER}._create_compile_meta", (CODEGEN,)),
     "compile_options": Name(f"{TUNER}._create_compile_options", (CODEGEN,)),
 }
@@ -126,21 +127,21 @@ TRITON = {
     "source": Name("triton.compiler:ASTSource", (CODEGEN,)),
     "nvidia_backend": Name("triton.backends.nvidia", (CODEGEN,)),
     # Triton's interpreter.
-    "language": Name("triton.language", (RUNTIME,)),
-    "code_generator": Name("triton.compiler.code_generator", (RUNTIME,)),
-    "interpreter": Name(INTERPRETER, (RUNTIME,)),
-    "patch_language": Name(f"{INTERPRETER}:_patch_lang", (RUNTIME,)),
-    "convert_argument": Name(f"{INTERPRETER}:_implicit_cvt", (RUNTIME,)),
-    "builder": Name(f"{INTERPRETER}:interpreter_builder", (RUNTIME,)),
-    "semantic": Name(f"{INTERPRETER}:interpreter_semantic", (RUNTIME,)),
-    "tensor_handle": Name(f"{INTERPRETER}:TensorHandle", (RUNTIME,)),
-    "function_rewriter": Name(f"{INTERPRETER}:FunctionRewriter", (RUNTIME,)),
-    "convert_float": Name(f"{INTERPRETER}:_convert_float", (RUNTIME,)),
-    "generic_reduce": Name(f"{INTERPRETER}:ReduceOps.generic_reduce", (RUNTIME,)),
-    "generic_scan": Name(f"{INTERPRETER}:ScanOps.generic_scan", (RUNTIME,)),
-    "inline_asm": Name(f"{INTERPRETER}:InterpreterBuilder.create_inline_asm", (RUNTIME,)),
-    "extern_elementwise": Name(f"{INTERPRETER}:InterpreterBuilder.create_extern_elementwise", (RUNTIME,)),
-    "call_jitted": Name("triton.runtime.jit:JITFunction.__call__", (RUNTIME,)),
+    "language": Name("triton.language", RUN),
+    "code_generator": Name("triton.compiler.code_generator", RUN),
+    "interpreter": Name(INTERPRETER, RUN),
+    "patch_language": Name(f"{INTERPRETER}:_patch_lang", RUN),
+    "convert_argument": Name(f"{INTERPRETER}:_implicit_cvt", RUN),
+    "builder": Name(f"{INTERPRETER}:interpreter_builder", RUN),
+    "semantic": Name(f"{INTERPRETER}:interpreter_semantic", RUN),
+    "tensor_handle": Name(f"{INTERPRETER}:TensorHandle", RUN),
+    "function_rewriter": Name(f"{INTERPRETER}:FunctionRewriter", RUN),
+    "convert_float": Name(f"{INTERPRETER}:_convert_float", RUN),
+    "generic_reduce": Name(f"{INTERPRETER}:ReduceOps.generic_reduce", RUN),
+    "generic_scan": Name(f"{INTERPRETER}:ScanOps.generic_scan", RUN),
+    "inline_asm": Name(f"{INTERPRETER}:InterpreterBuilder.create_inline_asm", RUN),
+    "extern_elementwise": Name(f"{INTERPRETER}:InterpreterBuilder.create_extern_elementwise", RUN),
+    "call_jitted": Name("triton.runtime.jit:JITFunction.__call__", RUN),
     **{f"libdevice.{name}": Name(f"{LIBDEVICE}:{name}", NO_STAGE) for name in FUNCTIONS},
 }
 
@@ -159,7 +160,7 @@ SUBSCRIBED: dict[str, tuple[Stage, ...]] = {
     "fold_constants": STAGES,
     "codegen_and_compile": STAGES,
     "select_algorithm": STAGES,
-    "build_triton_kernel": BOTH,
+    "build_triton_kernel": KERNEL,
 }
 
 
