@@ -43,11 +43,15 @@ class PostGrad:
 class Fusion:
     """kernels  at most so many generated kernels
     apart    at least so many: what must not fuse
-    library  exactly so many calls of library kernels (a matmul, a convolution, an attention)"""
+    library  exactly so many calls of library kernels (a matmul, a convolution, an attention)
+    temporaries  at most so many buffers that are neither input nor output: a clone of a whole tensor is one
+    bytes_moved  at most so many bytes read and written by kernels and library calls, at the declared sizes"""
 
     kernels: int | None = None
     apart: int | None = None
     library: int | None = None
+    temporaries: int | None = None
+    bytes_moved: int | None = None
 
 
 @dataclass(frozen=True)

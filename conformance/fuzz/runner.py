@@ -366,7 +366,7 @@ def reference(module: Any, inputs: tuple[Any, ...], case: Case, fn: Callable[...
     if ref.eager.error is not None:
         raise Rejected(f"{type(ref.eager.error).__name__}: {ref.eager.error}")
     if any(overlaps(inputs[index]) for index in oracle.mutated(ref.eager, inputs)):
-        raise Rejected("it writes to elements that share memory, and which write is the last is nobody's promise")
+        raise Rejected("it writes to elements that share memory, and which write is the last is not specified")
     return ref
 
 

@@ -28,7 +28,7 @@ from conformance.micrograph import Micrograph
 SIZES = (2, 3, 4, 5, 7, 8, 9, 13, 15, 16, 17, 23, 31, 32, 33, 47, 63, 64, 65, 97, 127, 128, 129, 255, 257, 511, 1023, 1025)
 LARGEST = {0: 1025, 1: 1025, 2: 257, 3: 65, 4: 33}  # by the number of dims that vary
 ELEMENTS = 2**17  # of one input; what a graph makes of it may have a dim more
-# Which of equal elements is taken is nobody's promise.
+# Which of equal elements is taken is not specified.
 AMBIGUOUS = {"aten.topk", "aten.sort", "aten.argmax", "aten.argmin", "aten.max", "aten.min", "aten.median", "aten.kthvalue", "aten.mode"}
 
 
