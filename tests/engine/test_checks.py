@@ -91,6 +91,7 @@ MEASURED = {
     "BAS002": "tests/engine/test_judge.py",
     "BLK001": "tests/engine/test_judge.py",
     "CAP006": "tests/engine/test_variants.py",
+    "COD005": "tests/headless/test_races.py",
     "FUZ001": "tests/fuzz/test_planted.py",
     "AD001": "tests/autodeploy/test_backend.py",
     "AD002": "tests/autodeploy/test_backend.py",

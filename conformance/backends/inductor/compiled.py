@@ -231,7 +231,7 @@ class InductorCompiled(Compiled):
         found: list[Any] = list(self.watch.aot) or [g.decomposed for g in self.watch.graphs]
         facts = {
             "ops": graphs.count_ops(found),
-            "composite": sorted({name for g in found for name in graphs.composite(g)}),
+            "composite": sorted({name for g in found for name in graphs.composite(g, seam.has_kernel)}),
             "writes": sorted({name for g in found for name in graphs.writes(g)}),
             "written_inputs": sum(graphs.written_inputs(g) for g in found),
             "without_metadata": sum(len(graphs.without_metadata(g)) for g in found),

@@ -42,6 +42,7 @@ NAMES = {
     "define_kernel": Name("torch._inductor.codegen.wrapper:PythonWrapperCodegen.define_kernel", (FUSION, CODEGEN)),
     "empty_strided_cpu": Name("torch._C._dynamo.guards:_empty_strided_cpu", (RUNTIME,)),
     # What decomposition should have done.
+    "has_kernel": Name("torch._C:_dispatch_has_kernel_for_dispatch_key", (DECOMPOSITION,)),
     "core_decompositions": Name("torch._decomp:_core_aten_decompositions_post_autograd", (DECOMPOSITION,)),
     "kept_whole": Name("torch._inductor.decomposition:decomps_to_exclude", (DECOMPOSITION,)),
     "decompositions": Name("torch._decomp:decomposition_table", (DECOMPOSITION,)),
@@ -71,6 +72,16 @@ NAMES = {
     "ops_handler": Name("torch._inductor.ops_handler:DefaultHandler", NO_STAGE),
     "build_cpp_kernel": Name("torch._inductor.async_compile:AsyncCompile.cpp_pybinding", NO_STAGE),
     "compile_threads": Name("torch._inductor.async_compile:AsyncCompile.pool", NO_STAGE),
+    # Headless targets: `conformance.headless.seam` says which of their stages need which.
+    "build_triton_kernel": Name("torch._inductor.async_compile:AsyncCompile.triton", NO_STAGE),
+    "fold_constants": Name("torch._inductor.constant_folding:ConstantFolder.run", NO_STAGE),
+    "select_algorithm": Name("torch._inductor.select_algorithm:AlgorithmSelectorCache.__call__", NO_STAGE),
+    # One capture for several targets: the steps that a graph has behind it.
+    "view_to_reshape": Name(f"{COMPILE}:view_to_reshape", NO_STAGE),
+    "fake_tensor_prop": Name(f"{COMPILE}:fake_tensor_prop", NO_STAGE),
+    "record_output_strides": Name(f"{COMPILE}:_recursive_record_original_output_strides", NO_STAGE),
+    "load_program": Name("torch._inductor.graph:GraphLowering.compile_to_module", NO_STAGE),
+    "detect_fake_mode": Name("torch._guards:detect_fake_mode", NO_STAGE),
 }
 seam = Seam("torch", lambda: str(torch.__version__), NAMES)
 
