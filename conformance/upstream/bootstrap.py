@@ -85,14 +85,15 @@ class TorchTensorRT(Bootstrap):
         self.is_available: Callable[[], bool] = torch.cuda.is_available
 
     def start(self, settings: dict[str, Any]) -> None:
-        from conformance.backends.torch_tensorrt import api, description, engine
+        from conformance.backends.torch_tensorrt import engine
+        from conformance.backends.torch_tensorrt.seam import described, seam
         from conformance.target import DEVICES
 
         if torch.cuda.is_available():
             importlib.import_module("torch_tensorrt")
             return
         library = api.library()
-        self.kept.enter_context(description.described(DEVICES["sm_90"]))
+        self.kept.enter_context(described(DEVICES["sm_90"]))
         built = self.built
 
         class Runtime(engine.PlanRuntime):
