@@ -12,14 +12,12 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
-from conformance import record
+from conformance import paths, record
 from conformance.cell import Cell
+from conformance.checks.measured import BASELINE
 from conformance.errors import UsageError
 from conformance.stage import Stage
 from conformance.verdict import Finding, Kind
-
-HOME = Path(__file__).resolve().parent.parent / "reports"
-CHECK = "BAS001"
 
 # Which facts are held against the baseline, and what it is called when one moved.
 FACTS: dict[Stage, dict[str, Kind]] = {
@@ -37,11 +35,14 @@ PORTABLE = {Stage.CAPTURE, Stage.DECOMPOSITION, Stage.POSTGRAD}
 
 
 class Baseline:
-    def __init__(self, env: Mapping[str, Any], folder: Path | str | None = HOME) -> None:
+    def __init__(self, env: Mapping[str, Any], folder: Path | str | None = None) -> None:
         self.env = env
+        folder = paths.reports() if folder is None else Path(folder)
         self.cells: dict[str, list[tuple[dict[str, Any], dict[str, Any]]]] = {}  # cell → (its header's env, its line)
-        for file in sorted(Path(folder).glob("*.jsonl")) if folder else ():
+        for file in sorted(folder.glob("*.jsonl")):
             try:
+                if record.header(file).get("env", {}).get("torch") != env.get("torch"):
+                    continue
                 run = record.read(file)
             except UsageError:
                 continue
@@ -55,7 +56,12 @@ class Baseline:
         then = line.get("observation", {})
         for fact, kind in FACTS.get(cell.stage, {}).items():
             if fact in then and fact in facts and _settled(fact, then[fact]) != _settled(fact, facts[fact]):
-                yield Finding(kind, CHECK, f"{fact} moved: {_moved(then[fact], facts[fact])} (recorded with the same version)")
+                yield Finding(kind, BASELINE, f"{fact} moved: {_moved(then[fact], facts[fact])} (recorded with the same version)")
+
+    def verdict(self, cell: Cell, micrograph: str) -> str:
+        """What the recorded run of the same version said of a cell that it could observe; "" if there is none."""
+        line = self._line(cell, micrograph)
+        return str(line["verdict"]) if line else ""
 
     def _line(self, cell: Cell, micrograph: str) -> dict[str, Any] | None:
         for env, line in self.cells.get(str(cell), []):

@@ -15,10 +15,18 @@ from typing import Any
 
 import torch
 
-from conformance import backends
+from conformance import backends, paths
+from conformance.processes import in_fork
+from conformance.record import SCHEMA
 
-ROOT = Path(__file__).resolve().parent.parent
+os.environ.setdefault("PYTORCH_NVML_BASED_CUDA_CHECK", "1")  # to ask whether there is a GPU must not make a CUDA context: processes are forked
 WATCHED = ("TORCH", "PYTORCH", "TRITON", "CUDA", "OMP", "MKL", "CXX", "CC", "TRTLLM", "AD_")
+
+
+@cache
+def gpu() -> str | None:
+    """The name of the GPU, asked in a process of its own: whoever asks makes a CUDA context, and cannot fork any more."""
+    return in_fork(torch.cuda.get_device_name) if torch.cuda.is_available() else None
 
 
 @cache
@@ -31,7 +39,7 @@ def environment() -> dict[str, Any]:
         "system": platform.system(),
         "cpu": torch.backends.cpu.get_cpu_capability(),
         "threads": torch.get_num_threads(),
-        "gpu": torch.cuda.get_device_name() if torch.cuda.is_available() else None,
+        "gpu": gpu(),
         "backends": {name: versions for name, versions in found.items() if versions},
     }
 
@@ -48,13 +56,28 @@ def versions() -> dict[str, str]:
 @cache
 def revision() -> str:
     """The suite's revision: a digest of the engine and the micrographs, whether or not it is a git checkout."""
-    return _digest(sorted([*ROOT.glob("conformance/**/*.py"), *ROOT.glob("fixtures/micrographs/*.py")]))
+    return _digest(sorted([*paths.PACKAGE.glob("**/*.py"), *paths.micrographs().glob("**/*.py")]))
+
+
+@cache
+def producers() -> dict[str, str]:
+    """For each backend, a digest of the code that produces its facts: facts of two records are comparable where it is the same."""
+    shared = [paths.PACKAGE / name for name in ("examine.py", "graphs.py", "inputs.py", "layouts.py", "seam.py", "trace.py")]
+    shared += paths.PACKAGE.glob("oracle/*.py")
+    found = {}
+    for name in backends.names():
+        module = type(backends.get(name)).__module__
+        own = Path(str(sys.modules[module].__file__))
+        files = sorted(own.parent.glob("*.py")) if own.parent.name != "backends" else [own]
+        extra = sorted(paths.PACKAGE.glob("headless/*.py")) if own.parent.name == "inductor" else []
+        found[name] = _digest([*sorted(shared), *files, *extra])
+    return found
 
 
 @cache
 def commit() -> str:
     try:
-        out = subprocess.run(["git", "describe", "--always", "--dirty"], cwd=ROOT, capture_output=True, text=True, timeout=10)
+        out = subprocess.run(["git", "describe", "--always", "--dirty"], cwd=paths.PACKAGE, capture_output=True, text=True, timeout=10)
         return out.stdout.strip()
     except (OSError, subprocess.TimeoutExpired):
         return ""
@@ -71,7 +94,7 @@ def _digest(files: Iterable[Path]) -> str:
 def fingerprint() -> str:
     """Changes when anything changes that a cell's answer may depend on: the suite, the packages on disk (a file of torch that
     was edited included), settings in the environment, start-up hooks."""
-    hashed = hashlib.sha256(revision().encode())
+    hashed = hashlib.sha256(_digest(sorted(paths.PACKAGE.glob("**/*.py"))).encode())
     hashed.update(repr(sorted((k, v) for k, v in os.environ.items() if k.startswith(WATCHED))).encode())
     hashed.update(repr([sys.version, sys.path, environment()["cpu"]]).encode())
     for package in ("torch", "triton", "torch_tensorrt", "tensorrt_rtx"):
@@ -107,8 +130,9 @@ def header(argv: list[str], expectations: str) -> dict[str, Any]:
     from datetime import datetime
 
     return {
-        "schema": "conformance/1",
+        "schema": SCHEMA,
         "suite": revision(),
+        "producers": producers(),
         "commit": commit(),
         "env": environment(),
         "expectations": expectations,

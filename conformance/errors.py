@@ -12,6 +12,11 @@ class UsageError(Exception):
     """A mistake that the user can mend: shown as one line, exit code 2, never with a traceback."""
 
 
+class CannotRun(Exception):
+    """What was compiled cannot be run here (no device, an interpreter that does not know an op): the runtime stage is `unavailable` for
+    this reason, and nothing is wrong with the compile."""
+
+
 def unknown(what: str, name: str, known: Iterable[str]) -> UsageError:
     """`unknown backend 'inducter': did you mean inductor? known: …`"""
     names = sorted(known)
@@ -27,9 +32,19 @@ def _place(error: BaseException) -> str:
     return f" in {Path(frames[-1].filename).name}, line {frames[-1].lineno}: {frames[-1].line}" if frames else ""
 
 
+def printable(text: str) -> str:
+    """The text with control characters and what cannot be encoded written as escapes: safe for a terminal, a file and a page."""
+    kept = "".join(c if c in "\n\t" or c.isprintable() else c.encode("unicode_escape", "backslashreplace").decode() for c in text)
+    return kept.encode("utf-8", "backslashreplace").decode()
+
+
 def first_line(error: BaseException, limit: int = 300) -> str:
     """The exception's type and first line of text, short enough for a table."""
-    lines = [line.strip() for line in str(error).splitlines() if line.strip()]
+    try:
+        said = printable(str(error))
+    except Exception:  # an exception whose own text raises
+        said = "(its text cannot be had)"
+    lines = [line.strip() for line in said.splitlines() if line.strip()]
     text = " ".join(lines[:2]) if lines and lines[0].endswith(":") else "".join(lines[:1])
     line = f"{type(error).__name__}: {text}" if text else f"{type(error).__name__}{_place(error)}"
     return line if len(line) <= limit else line[: limit - 1] + "…"

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import copy
 from collections import Counter
+from collections.abc import Iterable
 from typing import Any
 
 import torch
@@ -49,6 +50,14 @@ def ops(gm: fx.GraphModule | None) -> Counter[str]:
 
 
 _getitem = __import__("operator").getitem
+
+
+def count_ops(found: Iterable[fx.GraphModule | None]) -> dict[str, int]:
+    """How often each op is called in all of the graphs, by name in order."""
+    total: Counter[str] = Counter()
+    for gm in found:
+        total += ops(gm)
+    return dict(sorted(total.items()))
 
 
 def text(gm: fx.GraphModule | None) -> str:

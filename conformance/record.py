@@ -16,6 +16,7 @@ from typing import IO, Any
 
 from conformance.errors import UsageError
 from conformance.trace import digest
+from conformance.verdict import Verdict
 
 SCHEMA = "conformance/1"
 FOLDERS = re.compile(r"(?<![\w.])/(?:[\w.+-]+/)+(?=[\w.+-]+\.(?:py|cpp|h|so)\b)")
@@ -68,6 +69,15 @@ def read(path: Path | str) -> Run:
     return run
 
 
+def header(path: Path) -> dict[str, Any]:
+    """The first line of a record alone: what it was made with."""
+    try:
+        with path.open("rb") as file:
+            return _header(_parse(file.readline(1 << 20).decode("utf-8", "replace")), path)
+    except OSError as error:
+        raise UsageError(f"cannot read the record {path}: {error.strerror}") from None
+
+
 def _lines(raw: bytes) -> Iterator[str]:
     for line in raw.decode("utf-8", "replace").split("\n"):
         if line.strip():
@@ -93,6 +103,11 @@ def _header(value: Any, path: Path) -> dict[str, Any]:
     return value
 
 
+def is_unexpected(line: Mapping[str, Any]) -> bool:
+    """Does this line make a run fail? The engine says so; older records do not, and are judged by the verdict alone."""
+    return bool(line.get("unexpected", Verdict(line["verdict"]).unexpected))
+
+
 # --------------------------------------------------------------------------------------------- writing
 
 
@@ -114,11 +129,14 @@ class Writer:
             self._file = self.path.open("w", encoding="utf-8")
             self._write(dict(header))
 
-    def add(self, line: Mapping[str, Any]) -> None:
-        """The first line of a cell counts: a cell is never run twice in one record."""
-        if line["cell"] not in self.done:
-            self.done[line["cell"]] = dict(line)
-            self._write(line)
+    def add(self, line: Mapping[str, Any], texts: Mapping[str, str] | None = None) -> None:
+        """Write a line, and its texts beside the record. The first line of a cell counts: no cell is run twice in one record."""
+        if line["cell"] in self.done:
+            return
+        kept = {name: keep_text(texts_folder(self.path), without_folders(text)) for name, text in (texts or {}).items() if text}
+        line = {**line, "texts": kept} if kept else dict(line)
+        self.done[line["cell"]] = line
+        self._write(line)
 
     def _write(self, value: Mapping[str, Any]) -> None:
         self._file.write(json.dumps(value, ensure_ascii=False, separators=(",", ":"), default=str) + "\n")

@@ -1,4 +1,8 @@
-"""Cells that ran before, for as long as nothing changed that they could depend on."""
+"""Traces that earlier runs measured, for as long as nothing changed that they depend on.
+
+What is kept is what was *measured*; it is judged anew every time. So a changed expectation or baseline runs nothing again, and a changed
+micrograph runs that one alone. Traces measured under a plugin are never kept.
+"""
 
 from __future__ import annotations
 
@@ -6,70 +10,70 @@ import hashlib
 import json
 import os
 import shutil
-from collections.abc import Iterable
+import tempfile
 from pathlib import Path
 
-from conformance import environment
-from conformance.errors import UsageError
-from conformance.record import SCHEMA, Run, Writer, read, texts_folder
+from conformance import environment, paths
+from conformance.micrograph import Micrograph
+from conformance.plan import Plan, PlannedCase
+from conformance.trace import Trace
+from conformance.verdict import Kind
 
-KEPT = {"pass", "fail", "fallback", "unsupported", "unavailable", "blocked", "xfail", "xpass"}  # a crash is always run again
 MOST = 8  # environments remembered
 
 
-def home() -> Path:
-    return Path(os.environ.get("CONFORMANCE_HOME") or environment.ROOT / ".conformance") / "cells"
+class TraceCache:
+    def __init__(self, plan: Plan) -> None:
+        hashed = hashlib.sha256(f"{environment.fingerprint()} {plan.threads}".encode())
+        root = paths.cache_folder("traces")
+        self.folder = root / hashed.hexdigest()[:16]
+        self.folder.mkdir(exist_ok=True, mode=0o700)
+        os.utime(self.folder)
+        self.times = root / "seconds.txt"
+        _forget_old(root)
 
+    def _file(self, case: PlannedCase, micrograph: type[Micrograph]) -> Path:
+        key = hashlib.sha256(f"{case} {micrograph.digest()}".encode()).hexdigest()[:24]
+        return self.folder / f"{key}.json"
 
-class Store:
-    def __init__(self, micrographs: str, expectations: str, no_baseline: bool) -> None:
-        hashed = hashlib.sha256(environment.fingerprint().encode())
-        for folder, pattern in ((micrographs, "*.py"), (expectations, "*.toml"), (str(environment.ROOT / "reports"), "*.jsonl")):
-            for file in sorted(Path(folder).glob(pattern)):
-                hashed.update(file.name.encode() + file.read_bytes())
-        hashed.update(repr(no_baseline).encode())
-        self.path = home() / f"{hashed.hexdigest()[:16]}.jsonl"
-
-    def give(self, cells: Iterable[str], writer: Writer) -> int:
-        """Write into a record what is known of these cells; say of how many."""
+    def get(self, case: PlannedCase, micrograph: type[Micrograph]) -> Trace | None:
+        """The trace of a case, if all stages that are asked for were measured."""
         try:
-            known = read(self.path)
-        except UsageError:
-            return 0
-        given = [known.cells[name] for name in cells if name in known.cells]
-        for line in given:
-            for key in line.get("texts", {}).values():
-                _link(texts_folder(self.path) / f"{key}.txt", texts_folder(writer.path))
-            writer.add({**line, "reused": True})
-        return len(given)
+            trace = Trace.from_json(json.loads(self._file(case, micrograph).read_text("utf-8")))
+        except (OSError, ValueError, KeyError, TypeError):
+            return None
+        return trace if {*case.stages} <= {*trace.stages} else None
 
-    def take(self, run: Run) -> None:
-        """Remember the cells of a run."""
-        self.path.parent.mkdir(parents=True, exist_ok=True)
-        new = not self.path.exists()
-        known = {} if new else read(self.path).cells
-        with self.path.open("a", encoding="utf-8") as file:
-            if new:
-                file.write(json.dumps({"schema": SCHEMA, "suite": environment.revision(), "env": {}}) + "\n")
-            for name, line in run.cells.items():
-                if name not in known and line["verdict"] in KEPT:
-                    for key in line.get("texts", {}).values():
-                        _link(texts_folder(run.path) / f"{key}.txt", texts_folder(self.path))
-                    file.write(json.dumps({k: v for k, v in line.items() if k != "reused"}, ensure_ascii=False) + "\n")
-        self._forget()
+    def put(self, case: PlannedCase, micrograph: type[Micrograph], trace: Trace) -> None:
+        """Keep a trace; one with a crash or a timeout is measured again next time."""
+        with self.times.open("a", encoding="utf-8") as out:
+            out.write(f"{case} {sum(seen.seconds for seen in trace.observations.values()):.3f}\n")
+        if any(f.kind in (Kind.CRASH, Kind.TIMEOUT) for seen in trace.observations.values() for f in seen.findings):
+            return
+        handle, temporary = tempfile.mkstemp(dir=self.folder)
+        with os.fdopen(handle, "w", encoding="utf-8", errors="surrogatepass") as out:
+            json.dump(trace.to_json(), out, default=str)
+        os.replace(temporary, self._file(case, micrograph))
 
-    def _forget(self) -> None:
-        records = sorted(self.path.parent.glob("*.jsonl"), key=lambda f: f.stat().st_mtime)
-        for old in records[:-MOST]:
-            shutil.rmtree(texts_folder(old), ignore_errors=True)
-            old.unlink(missing_ok=True)
-
-
-def _link(file: Path, folder: Path) -> None:
-    folder.mkdir(parents=True, exist_ok=True)
-    target = folder / file.name
-    if file.exists() and not target.exists():
+    def seconds(self) -> dict[str, float]:
+        """How long each case took when it was last measured, in this environment or another one."""
         try:
-            os.link(file, target)
+            lines = self.times.read_text("utf-8").splitlines()
         except OSError:
-            shutil.copy(file, target)
+            return {}
+        found: dict[str, float] = {}
+        for line in lines:
+            case, _, number = line.rpartition(" ")
+            try:
+                found[case] = float(number)
+            except ValueError:
+                continue
+        if len(lines) > 8 * len(found) + 1000:
+            self.times.write_text("".join(f"{case} {number:.3f}\n" for case, number in found.items()), "utf-8")
+        return found
+
+
+def _forget_old(root: Path) -> None:
+    folders = sorted((f for f in root.iterdir() if f.is_dir()), key=lambda f: f.stat().st_mtime)
+    for old in folders[:-MOST]:
+        shutil.rmtree(old, ignore_errors=True)

@@ -72,6 +72,8 @@ class Kind(str, Enum):
     REPLAY_MISMATCH = "replay_mismatch"
     CACHE_MISS = "cache_miss"
     STALE_CACHE = "stale_cache"
+    LOST_VALIDATION = "lost_validation"  # eager raises, the compiled program does not
+    UNOBSERVED = "unobserved"  # nobody looked, where somebody should have
     CRASH = "crash"
     TIMEOUT = "timeout"
 

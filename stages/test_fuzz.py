@@ -7,7 +7,7 @@ from __future__ import annotations
 import pytest
 
 from conformance import backends
-from conformance.fuzz import guards, graph_gen
+from conformance.fuzz import graph_gen, guards
 from conformance.fuzz.example import Example, generated
 from conformance.fuzz.finding import confirm, finding_of
 from conformance.fuzz.known import Register

@@ -16,17 +16,17 @@ from typing import Any
 import torch
 from torch import fx
 
-from conformance import micrograph as library
 from conformance import oracle
 from conformance.autodeploy.legacy import Legacy
 from conformance.autodeploy.reference import ReferenceKernels
-from conformance.backends.autodeploy import graph, fake_cuda, plan
+from conformance.backends.autodeploy import fake_cuda, graph, plan
 from conformance.backends.autodeploy.capture import Unsupported, capture
 from conformance.backends.autodeploy.inplace_hazards import lost_reads
 from conformance.backends.autodeploy.loader import Loaded, Missing, load
 from conformance.backends.autodeploy.passes import Passes, PassResult
 from conformance.backends.base import Case
 from conformance.errors import UsageError, first_line, unknown
+from conformance.library import load as load_micrographs
 from conformance.micrograph import Micrograph
 from conformance.stage import Stage
 from conformance.target import CPU
@@ -129,7 +129,7 @@ class Harness:
 
     @cached_property
     def micrographs(self) -> dict[str, type[Micrograph]]:
-        return library.load()
+        return load_micrographs()
 
     def names(self) -> list[str]:
         """All that `run` takes."""

@@ -6,15 +6,15 @@ from functools import cache
 from importlib import import_module
 from importlib.metadata import entry_points
 
-from conformance.backends.base import Backend, CannotRun, Case, Compiled, nowhere
+from conformance.backends.base import Backend, CannotRun, Case, Compiled, all_unavailable
 from conformance.errors import UsageError, first_line, unknown
 
-__all__ = ["Backend", "CannotRun", "Case", "Compiled", "get", "names", "nowhere", "usual"]
+__all__ = ["Backend", "CannotRun", "Case", "Compiled", "all_unavailable", "default_backends", "get", "names"]
 
 GROUP = "conformance.backends"
-OWN = {
+BUILTIN = {
     "eager": "conformance.backends.eager:EagerBackend",
-    "inductor": "conformance.backends.inductor:InductorBackend",
+    "inductor": "conformance.backends.inductor.backend:InductorBackend",
     "inductor_cudagraphs": "conformance.backends.inductor.variants:CudagraphsBackend",
     "inductor_max_autotune": "conformance.backends.inductor.variants:MaxAutotuneBackend",
     "inductor_autograd": "conformance.backends.inductor.variants:CompiledAutogradBackend",
@@ -26,19 +26,16 @@ OWN = {
 
 def _sources() -> dict[str, str]:
     """Where each backend is. Ours are listed, so that a checkout on PYTHONPATH works without being installed."""
-    return {**OWN, **{entry.name: entry.value for entry in entry_points(group=GROUP)}}
-
-
-VARIANTS = {"eager", "inductor_cudagraphs", "inductor_max_autotune", "inductor_autograd", "inductor_aot"}
+    return {**BUILTIN, **{entry.name: entry.value for entry in entry_points(group=GROUP)}}
 
 
 def names() -> list[str]:
     return list(_sources())
 
 
-def usual() -> list[str]:
+def default_backends() -> list[str]:
     """The backends of a run that names none: the compilers that are installed, without the reference and the variants."""
-    return [name for name in names() if name not in VARIANTS and get(name).versions()]
+    return [name for name in names() if get(name).variant_of is None and get(name).versions()]
 
 
 @cache

@@ -1,17 +1,27 @@
-"""What a compiler must answer to take part. Third parties plug in by the entry point group `conformance.backends`."""
+"""What a compiler must answer to take part, and what it may answer besides.
+
+A backend is a class derived from `Backend` that compiles to a `Compiled`. Third parties plug in by the entry point group
+`conformance.backends`. What only some backends can do is a protocol below: fuzzing asks for `Jit`, triage for `Triaged`, repros for
+`HasRepro`, bisecting for `Released`.
+"""
 
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Mapping
-from contextlib import AbstractContextManager, nullcontext
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, Protocol, runtime_checkable
 
+from conformance import oracle, scenario
+from conformance.errors import CannotRun
 from conformance.micrograph import Micrograph
+from conformance.seam import Seam
 from conformance.stage import STAGES, Stage
 from conformance.target import Target
 from conformance.trace import Observation
+
+__all__ = ["Backend", "CannotRun", "Case", "Compiled", "HasRepro", "Jit", "Released", "Triaged", "all_unavailable"]
 
 
 @dataclass(frozen=True)
@@ -34,20 +44,17 @@ class Case:
         return "cuda" if self.target.name == "cuda" else "cpu"
 
 
-class CannotRun(Exception):
-    """What was compiled cannot be run here (no device, an interpreter that does not know an op): the runtime stage is
-    `unavailable` for this reason, and nothing is wrong with the compile."""
-
-
 class Compiled(ABC):
     """One compile. Called as a user would call it, then asked what each stage showed.
 
-    The workbench calls it once, observes `capture` … `codegen`, calls it again and again for `runtime`, then asks for
+    An examination calls it once, observes `capture` … `codegen`, calls it again and again for `runtime`, then asks for
     what disturbs it most: `recapture` and the `cache` stage. It closes it at the end."""
 
     module: Any = None  # whose parameters and buffers a call may change (None: it has none of its own)
-    survives: bool = True  # outputs outlive the next call; False where the backend documents that they do not
+    outputs_persist: bool = True  # outputs outlive the next call; False where the backend documents that they do not
+    compiles_at_call: bool = False  # nothing is compiled before the first call
     replays: int = 0  # further calls with values of their own, where what runs is a recording
+    progress: Callable[[Stage], None] = staticmethod(lambda stage: None)  # told which stage is being worked on
 
     @abstractmethod
     def __call__(self, *inputs: Any) -> Any: ...
@@ -70,11 +77,28 @@ class Compiled(ABC):
         `stage` differs from eager: is it that form, or what is around it?"""
         return stage
 
+    @contextmanager
+    def player(
+        self, stage: Stage | None = None, *, unfused: bool = False, uncached: bool = False
+    ) -> Iterator[tuple[Any, scenario.Run]]:
+        """A module and what a scenario is given to run: the program, or its form as of an earlier stage; compiled with nothing fused, or
+        with caches turned off, where the backend can do that (see `plays_at`). Here: the compile that there is, its state put back."""
+        program = self if stage is None else self.at(stage)
+        if program is None or unfused or uncached:
+            raise CannotRun("there is no such form of the program")
+        name = type(self).__name__.removesuffix("Compiled")
+        with oracle.state_kept(self.module):
+            yield self.module, scenario.Run(program, scenario.only_modules(name), scenario.only_here(name), compiled=True)
+
+    def plays_at(self, stage: Stage) -> bool:
+        """Can a scenario be played with the program as of this stage? For the cache stage: with caches turned off?"""
+        return stage.order < Stage.RUNTIME.order and self.at(stage) is not None
+
     def unfused(self) -> Callable[..., Any] | None:
         """The program made without fusing: where it is right and the fused one wrong, fusion is at fault."""
         return None
 
-    def ways(self) -> Mapping[str, Callable[[], AbstractContextManager[Any]]]:
+    def execution_contexts(self) -> Mapping[str, Callable[[], AbstractContextManager[Any]]]:
         """Other surroundings in which a call must give the same: {"on a side stream": …}."""
         return {}
 
@@ -99,8 +123,14 @@ class Compiled(ABC):
 
 
 class Backend(ABC):
+    """name            as it stands in cells
+    default_target  what code is made for when a run names no target
+    variant_of      the backend that this one is another way of calling; a run that names no backend leaves variants out
+    """
+
     name: str
     default_target: str = "cpu"
+    variant_of: str | None = None
 
     @abstractmethod
     def versions(self) -> dict[str, str]:
@@ -121,7 +151,58 @@ class Backend(ABC):
         """The targets this backend makes code for at all; any other is `unsupported`."""
         return ("cpu",)
 
+    def preload(self, target: Target) -> None:
+        """Import, and make once, what every compile for the target needs; compile nothing. Processes are forked afterwards."""
 
-def nowhere(reason: str) -> dict[Stage, str]:
+    def seams(self) -> tuple[Seam, ...]:
+        """The tables of private names that the backend relies on, for `doctor` and for the test that takes each name away."""
+        return ()
+
+    def settings_changed(self) -> dict[str, str]:
+        """What the suite changes in the compiler's settings, each with its reason, for `doctor`."""
+        return {}
+
+
+def all_unavailable(reason: str) -> dict[Stage, str]:
     """No stage can be observed, for this one reason."""
     return dict.fromkeys(STAGES, reason)
+
+
+# ------------------------------------------------------------------------------------- optional capabilities
+
+
+@runtime_checkable
+class Jit(Protocol):
+    """Compiles at the first call and guards every later one: what fuzzing of sizes and guards can call."""
+
+    def compile_entry(self, module: Any, **options: Any) -> Callable[..., Any]:
+        """The callable that a user gets: `torch.compile(module)`."""
+
+    def marked(self, case: Case, inputs: tuple[Any, ...]) -> tuple[Any, ...]:
+        """The inputs with the contract's dynamic dims marked."""
+
+    def settings(self, case: Case) -> AbstractContextManager[None]:
+        """The settings that every process which compiles the case has to agree on."""
+
+
+@runtime_checkable
+class Triaged(Protocol):
+    """Can say what happened inside a stage of a failing compile."""
+
+    def evidence(self, case: Case, examination: Any | None = None) -> Any:
+        """A `conformance.triage.evidence.Evidence` of the case; of an open examination, where there is one."""
+
+
+@runtime_checkable
+class HasRepro(Protocol):
+    """Can be called from a script that imports nothing of this project."""
+
+    def repro_entry(self, stage: str) -> tuple[str, str] | None:
+        """The name of the function that compiles a module as far as a stage, and the text that defines it."""
+
+
+@runtime_checkable
+class Released(Protocol):
+    """Has releases that bisecting can install."""
+
+    package: str  # the distribution whose versions are tried

@@ -14,6 +14,7 @@ from conformance.trace import Observation
 
 class EagerBackend(Backend):
     name = "eager"
+    variant_of = "eager"  # the reference, no compiler: a run that names no backend leaves it out
 
     def versions(self) -> dict[str, str]:
         return {"torch": torch.__version__}

@@ -15,9 +15,9 @@ import click
 from rich.console import Console
 from rich.table import Table
 
-from conformance import micrograph
+from conformance import paths
 from conformance.cell import select
-from conformance.environment import ROOT
+from conformance.library import load
 
 
 @click.command("bench")
@@ -26,7 +26,7 @@ from conformance.environment import ROOT
 @click.option("--json", "as_json", is_flag=True)
 def bench(glob: str, part: tuple[str, ...], as_json: bool) -> int:
     """Traced ÷ bare compile; the suite ÷ bare compiles; a second run ÷ the first."""
-    names = select(micrograph.load(), glob, "micrograph")
+    names = select(load(), glob, "micrograph")
     rows: list[tuple[str, float, str]] = []
     console = Console(stderr=True)
     if not part or "trace" in part:
@@ -69,12 +69,12 @@ def _trace(names: list[str]) -> tuple[str, float, str]:
 
     from conformance import backends, oracle
     from conformance.backends.base import Case
-    from conformance.backends.inductor import _cache_in, _warm_up
+    from conformance.backends.inductor.compiled import empty_caches
     from conformance.stage import STAGES, Stage
     from conformance.target import CPU
 
-    library = micrograph.load()
-    _warm_up(cpp=True)
+    library = load()
+    backends.get("inductor").preload(CPU)
     ratios = []
     for name in names:
         case = Case(library[name], CPU)
@@ -88,7 +88,7 @@ def _trace(names: list[str]) -> tuple[str, float, str]:
                     compiled.observe(stage)
                 compiled.close()
             else:
-                with tempfile.TemporaryDirectory() as folder, _cache_in(Path(folder)):
+                with tempfile.TemporaryDirectory() as folder, empty_caches(Path(folder)):
                     torch._dynamo.reset()
                     module = case.module()
                     oracle.run(torch.compile(module), case.inputs(0), module)
@@ -101,7 +101,7 @@ BARE = """
 import sys, time, json, torch
 from conformance import micrograph
 import torch._inductor.utils as u
-library = micrograph.load()
+library = load()
 start = time.perf_counter()
 for name in sys.argv[1:]:
     m = library[name]
@@ -118,7 +118,7 @@ print(time.perf_counter() - start)
 
 
 def _suite(names: list[str]) -> list[tuple[str, float, str]]:
-    env = {**os.environ, "PYTHONPATH": str(ROOT)}
+    env = {**os.environ, "PYTHONPATH": paths.import_path()}
     with tempfile.TemporaryDirectory() as home:
         start = time.perf_counter()
         subprocess.run([sys.executable, "-c", BARE, *names], env=env, check=True, capture_output=True, cwd=home)
@@ -140,7 +140,7 @@ def _suite(names: list[str]) -> list[tuple[str, float, str]]:
 def _tensorrt(names: list[str]) -> list[tuple[str, float, str]]:
     code = "import time; s = time.perf_counter(); from conformance import backends; b = backends.get('torch_tensorrt'); "
     code += "b.unavailable(__import__('conformance.target', fromlist=['Target']).Target('sm_90')); print(time.perf_counter() - s)"
-    out = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, env={**os.environ, "PYTHONPATH": str(ROOT)})
+    out = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, env={**os.environ, "PYTHONPATH": paths.import_path()})
     return [("import of Torch-TensorRT and its adapter, seconds", float(out.stdout.split()[-1]), "")]
 
 

@@ -10,14 +10,14 @@ import click
 from rich.console import Console
 from rich.table import Table
 
-from conformance import micrograph
 from conformance.cell import select
+from conformance.library import load
 from conformance.stage import STAGES
 
 
 @click.command("list")
 @click.option("-m", "--micrograph", "glob", default="*", metavar="GLOB", help="only these, e.g. 'norm.*'")
-@click.option("--micrographs", "folder", default=str(micrograph.HOME), metavar="DIR", help="where micrographs are")
+@click.option("--micrographs", "folder", default=None, metavar="DIR", help="where micrographs are")
 @click.option("--checks", "what", flag_value="checks", help="the checks, with their IDs")
 @click.option("--cells", "what", flag_value="cells", help="every cell, one a line")
 @click.option("--json", "as_json", is_flag=True, help="for machines")
@@ -27,9 +27,10 @@ def listing(glob: str, folder: str, what: str | None, as_json: bool) -> None:
         from conformance.checks import all_checks
 
         for check in all_checks():
-            click.echo(f"{check.id}  {check.stage.value:<14} {check.title}")
+            stage = check.stage.value if check.stage else "any stage"
+            click.echo(f"{check.id}  {stage:<14} {check.title}")
         return
-    library = micrograph.load(folder)
+    library = load(folder)
     chosen = {name: library[name] for name in select(library, glob, "micrograph")}
     if what == "cells":
         from conformance import backends

@@ -10,9 +10,10 @@ from rich.console import Console
 from rich.markup import escape
 from rich.syntax import Syntax
 
-from conformance import backends, micrograph
+from conformance import backends
 from conformance.cell import Cell, select
 from conformance.errors import UsageError, unknown
+from conformance.library import load
 from conformance.micrograph import Micrograph
 from conformance.stage import Stage
 
@@ -74,7 +75,7 @@ def _across(cell: Cell, folder: str | None) -> int:
 
 
 def _micrograph(cell: Cell, folder: str | None) -> type[Micrograph]:
-    library = micrograph.load(folder or micrograph.HOME)
+    library = load(folder)
     if cell.micrograph not in library:
         raise unknown("micrograph", cell.micrograph, library)
     return library[cell.micrograph]
@@ -99,14 +100,15 @@ def _from_record(cell: Cell, path: Path) -> tuple[dict[str, Any], dict[str, str]
 def _now(cell: Cell, folder: str | None) -> tuple[dict[str, Any], dict[str, str]]:
     from conformance import environment, expectations
     from conformance.baseline import Baseline
+    from conformance.judge import Judge
+    from conformance.session import results_here
     from conformance.target import Target
-    from conformance.workbench import Workbench
 
     chosen = _micrograph(cell, folder)
     target, backend = Target.parse(cell.target), backends.get(cell.backend)
-    bench = Workbench(expectations.load(versions=environment.versions()), Baseline(environment.environment()))
+    judge = Judge(expectations.load(versions=environment.versions()), Baseline(environment.environment()))
     with Console(stderr=True).status("compiling"):
-        results = bench.examine(chosen, backend, target, {cell.stage})
+        results = results_here(chosen, backend, target, {cell.stage}, judge)
     if cell.stage not in results:
         raise UsageError(f"{cell} was not observed")
     result = results[cell.stage]

@@ -21,7 +21,7 @@ from conformance.fuzz.runner import Rejected, Served, Tally, runner_for
 from conformance.fuzz.search import PROFILES, Profile, search
 from conformance.fuzz.session import own_cache
 from conformance.fuzz.strategies import Form
-from conformance.micrograph import load
+from conformance.library import load
 from conformance.target import CPU
 
 # Checked graphs a minute of NNSmith (git HEAD, torch.compile backend), on two cores of a machine like this one.

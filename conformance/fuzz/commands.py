@@ -16,6 +16,7 @@ from rich.live import Live
 from rich.table import Table
 
 from conformance.errors import UsageError, unknown
+from conformance.library import load
 
 
 @click.command("fuzz")
@@ -57,17 +58,16 @@ def fuzz(
     if not alone:
         return supervised(written_out(context))
     os.environ.setdefault("TORCHINDUCTOR_COMPILE_THREADS", "1")  # one small kernel at a time: a pool of processes costs more
-    from conformance import backends, plugins, micrograph
-    from conformance.commands.run import _importable
+    from conformance import backends, plugins
     from conformance.fuzz.database import open_database
     from conformance.fuzz.search import PROFILES
     from conformance.fuzz.session import GRAPHS, Session, chosen
     from conformance.fuzz.watchdog import PATIENCE
+    from conformance.plugins import load_plugins
     from conformance.target import Target
 
-    _importable(plugin)
+    load_plugins(plugin)
     plugins.announce(plugin)
-    plugins.load_plugins()
     found = backends.get(backend)
     where = Target.parse(target or found.default_target)
     if where.name not in found.targets():
@@ -75,7 +75,7 @@ def fuzz(
     reasons = found.unavailable(where)
     if len(reasons) == 7:
         raise UsageError(f"{backend} cannot be fuzzed here for {where}: {next(iter(reasons.values()))}")
-    library = micrograph.load(folder or micrograph.HOME)
+    library = load(folder)
     named = [glob for glob in globs if glob != GRAPHS]
     for glob in named:
         if not chosen(library, [glob]):

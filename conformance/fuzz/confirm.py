@@ -9,21 +9,21 @@ from typing import Any
 
 from conformance import backends, plugins
 from conformance.backends.base import Case
+from conformance.examine import Examination
 from conformance.fuzz import guards
 from conformance.fuzz.example import Example, read
 from conformance.stage import STAGES, Stage
 from conformance.target import Target
-from conformance.workbench import Examination
 
 
 def findings(example: Example, backend: str, target: str) -> list[dict[str, Any]]:
-    """What the workbench finds in these calls, made one after the other on one compile."""
+    """What an examination finds in these calls, made one after the other on one compile."""
     if example.about != "answers":
         return guards.replayed(example, backends.get(backend))
     micrograph = example.as_micrograph()
     found = backends.get(backend)
     stages = [stage for stage in STAGES if stage is not Stage.CACHE]
-    examination = Calls(Case(micrograph, Target.parse(target)), found, stages, dict(found.unavailable(Target.parse(target))))
+    examination = Calls(Case(micrograph, Target.parse(target)), found, stages)
     examination.count = len(example.calls)
     trace = examination.trace()
     return [

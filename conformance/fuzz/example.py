@@ -13,10 +13,13 @@ from typing import Any
 
 import torch
 
-from conformance import oracle
+from conformance import oracle, paths
+from conformance.contract import Capture, Contract, Runtime
 from conformance.errors import UsageError, unknown
-from conformance.fuzz.layout import LAYOUTS, place
-from conformance.micrograph import HOME, Capture, Contract, Micrograph, Runtime, Scalar, Tensor, load, make_tensor
+from conformance.inputs import Scalar, Tensor, Value, make_tensor
+from conformance.layouts import LAYOUTS, place
+from conformance.library import load
+from conformance.micrograph import Micrograph
 
 SCHEMA = "conformance/example/1"
 
@@ -54,6 +57,8 @@ class Call:
         for index, (spec, given) in enumerate(zip(micrograph.inputs, self.given, strict=True)):
             if isinstance(spec, Scalar):
                 made.append(sizes[spec.value] if isinstance(spec.value, str) else numbers.get(index, spec.value))
+            elif isinstance(spec, Value):
+                raise UsageError(f"input {index} of {micrograph.name()} is a Python value, which is not drawn")
             elif given.same and given.shares is not None:
                 made.append(made[given.shares])
             else:
@@ -155,8 +160,8 @@ class Example:
     def base(self) -> type[Micrograph]:
         if self.source:
             return generated(self.source)
-        file = HOME / f"{self.micrograph.split('.')[0]}.py"
-        library = load(file if file.exists() else HOME)
+        file = paths.micrographs() / f"{self.micrograph.split('.')[0]}.py"
+        library = load(file if file.exists() else paths.micrographs())
         if self.micrograph not in library:
             raise unknown("micrograph", self.micrograph, library)
         return library[self.micrograph]

@@ -14,7 +14,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
-from conformance import environment
+from conformance import environment, paths
 from conformance.errors import UsageError, unknown
 from conformance.fuzz.example import Example
 from conformance.fuzz.home import home
@@ -87,7 +87,7 @@ def confirm(finding: Finding, python: str = sys.executable, timeout: float = 600
         file, answer = Path(folder) / "example.json", Path(folder) / "answer.json"
         file.write_text(json.dumps(finding.example.to_json()))
         command = [python, "-m", "conformance.fuzz.confirm", str(file), finding.backend, finding.target, str(answer)]
-        env = {**os.environ, "PYTHONPATH": os.pathsep.join([str(environment.ROOT), os.getcwd(), os.environ.get("PYTHONPATH", "")])}
+        env = {**os.environ, "PYTHONPATH": os.pathsep.join([paths.import_path(), os.getcwd()])}
         try:
             ended = subprocess.run(command, capture_output=True, text=True, timeout=timeout, env=env)
         except subprocess.TimeoutExpired:

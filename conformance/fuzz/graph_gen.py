@@ -22,7 +22,7 @@ from conformance.fuzz.runner import Rejected, Served, Tally, runner_for
 from conformance.fuzz.search import Profile, Suspect
 from conformance.fuzz.strategies import plain
 from conformance.fuzz.watchdog import Hung, limited
-from conformance.micrograph import Tensor
+from conformance.inputs import Tensor
 from conformance.target import Target
 from conformance.verdict import Kind
 

@@ -22,15 +22,19 @@ from hypothesis.stateful import RuleBasedStateMachine, initialize, rule, run_sta
 
 from conformance import oracle
 from conformance.backends.base import Case
-from conformance.backends.inductor import InductorBackend, _cache_in, caches
+from conformance.backends.inductor import cache_stage
+from conformance.backends.inductor.backend import InductorBackend
+from conformance.backends.inductor.compiled import empty_caches
 from conformance.backends.inductor.guards import Counting
+from conformance.backends.inductor.seam import seam
 from conformance.errors import UsageError
 from conformance.fuzz.example import Call, Example
-from conformance.fuzz.layout import place, possible
 from conformance.fuzz.runner import _own_code, overlaps
 from conformance.fuzz.strategies import plain
 from conformance.fuzz.watchdog import Hung, limited
-from conformance.micrograph import Micrograph, Scalar, Tensor
+from conformance.inputs import Scalar, Tensor
+from conformance.layouts import place, possible
+from conformance.micrograph import Micrograph
 from conformance.target import CPU
 from conformance.verdict import Finding, Kind
 
@@ -189,9 +193,9 @@ class Cached:
         if not self.promised or bypassed or capture.kind[1] == "grad":
             return None
         if known and missed:
-            return Kind.CACHE_MISS, f"compiled before, and not found in the caches: {caches.nonzero(counted)}"
+            return Kind.CACHE_MISS, f"compiled before, and not found in the caches: {counted}"
         if capture.program not in programs and counted["fx_hit"]:
-            return Kind.STALE_CACHE, f"never compiled before, and found in the caches: {caches.nonzero(counted)}"
+            return Kind.STALE_CACHE, f"never compiled before, and found in the caches: {counted}"
         return None
 
 
@@ -211,7 +215,7 @@ class Player:
         self.cached = None
         if compiled:
             folder = self.stack.enter_context(tempfile.TemporaryDirectory(prefix="conformance-guards-", ignore_cleanup_errors=True))
-            self.stack.enter_context(_cache_in(Path(folder)))
+            self.stack.enter_context(empty_caches(Path(folder)))
             self.cached = Cached(micrograph.contract.cache.cacheable)
         self.counting = Counting()
         self.case = Case(micrograph, CPU)
@@ -235,7 +239,7 @@ class Player:
         self.calls.append(call)
         self.journal(self.example())
         if call.stance == RESTART:
-            torch._dynamo.reset()
+            seam.reset()
             self.model = self._model()
         try:
             with limited(self.patience):
@@ -275,13 +279,13 @@ class Player:
 
     def _counted(self, call: Call) -> tuple[oracle.Outcome, int, dict[str, int]]:
         before = self.captures()
-        with _limit(self.limit), caches.counted() as counted:
-            outcome = self._run(lambda *x: self.fn(*InductorBackend.marked(self.case, x)), call, self.modules[1])
+        with _limit(self.limit), cache_stage.counted() as counted:
+            outcome = self._run(lambda *x: self.fn(*InductorBackend().marked(self.case, x)), call, self.modules[1])
         return outcome, self.captures() - before, counted
 
     def captures(self) -> int:
         """By our own backend; where another one compiles, by Dynamo's counter."""
-        return self.counting.count if self.own else int(torch._dynamo.utils.counters["stats"].get("unique_graphs", 0))
+        return self.counting.count if self.own else int(seam.counters["stats"].get("unique_graphs", 0))
 
     def example(self) -> Example:
         return Example(self.micrograph.name(), tuple(self.calls), about=COMPILED if self.compiled else "guards", limit=self.limit)
@@ -328,9 +332,8 @@ class Player:
 
 @contextmanager
 def _limit(count: int) -> Iterator[None]:
-    import torch._dynamo
 
-    with torch._dynamo.config.patch(recompile_limit=count):
+    with seam.dynamo_config.patch(recompile_limit=count):
         yield
 
 
@@ -382,7 +385,7 @@ def machine(
     class Machine(RuleBasedStateMachine):
         @initialize(limit=st.sampled_from((8, 3)))
         def begin(self, limit: int) -> None:
-            torch._dynamo.reset()
+            seam.reset()
             self.player = Player(micrograph, door, limit, compiled)
             self.player.patience, self.player.journal = patience, journal
             self.call = start
@@ -553,7 +556,7 @@ def search_guards(
         calls, finding = shortest(micrograph, broken, door, compiled)
         return replace(broken.example, calls=calls), finding
     finally:
-        torch._dynamo.reset()
+        seam.reset()
     return None
 
 
@@ -563,7 +566,7 @@ def _toured(
     """Tours first: all of them where only captures are paid for, another one each round where compiles are."""
     every = list(tours(micrograph))
     for calls in [every[number % len(every)]] if compiled else every:
-        torch._dynamo.reset()
+        seam.reset()
         player = Player(micrograph, door, TOURED, compiled)
         player.patience, player.journal = patience, journal
         try:
@@ -602,7 +605,7 @@ def played_through(
     micrograph: type[Micrograph], calls: tuple[Call, ...], door: Door | None, limit: int = 8, compiled: bool = False
 ) -> tuple[int, Finding] | None:
     """How many calls it took until something was wrong, and what."""
-    torch._dynamo.reset()
+    seam.reset()
     player = Player(micrograph, door, limit, compiled)
     try:
         for number, call in enumerate(calls, 1):
@@ -616,7 +619,7 @@ def played_through(
 def replayed(example: Example, backend: Any) -> list[dict[str, Any]]:
     """The calls of an example against the model, in this process."""
     compiled = example.about == COMPILED
-    door = backend.front_door if compiled else None
+    door = backend.compile_entry if compiled else None
     found = played_through(example.base(), example.calls, door, example.limit, compiled)
     stages = {Kind.CACHE_MISS: "cache", Kind.STALE_CACHE: "cache", Kind.EXTRA_RECOMPILE: "capture", Kind.MISSED_RECOMPILE: "capture"}
     stage = stages.get(found[1].kind, "runtime" if compiled else "capture") if found else ""

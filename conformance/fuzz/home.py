@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-import os
 from pathlib import Path
 
-from conformance.environment import ROOT
+from conformance import paths
 
 
 def home() -> Path:
-    return Path(os.environ.get("CONFORMANCE_HOME") or ROOT / ".conformance") / "fuzz"
+    return paths.state("fuzz")

@@ -25,19 +25,20 @@ from fnmatch import fnmatchcase
 from pathlib import Path
 from typing import Any
 
-from conformance import environment, expectations
+from conformance import environment, expectations, paths
 from conformance.backends.base import Backend
 from conformance.errors import UsageError, unknown
 from conformance.expectations import Expectation
 from conformance.fuzz.example import Call
 from conformance.fuzz.strategies import ops
-from conformance.micrograph import Micrograph, Tensor
+from conformance.inputs import Tensor
+from conformance.micrograph import Micrograph
 from conformance.oracle import Difference
 from conformance.stage import STAGES, Stage
 from conformance.target import Target
 from conformance.verdict import Kind
 
-HOME = environment.ROOT / "fixtures" / "known"
+HOME = paths.data() / "fixtures" / "known"
 KEYS = {"backend", "kind", "detail", "graph", "when", "avoid", "repro", "url", "why"}
 
 

@@ -7,13 +7,13 @@ from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
 
-from conformance.environment import ROOT
+from conformance import paths
 from conformance.errors import UsageError
 from conformance.fuzz.example import read, written
 from conformance.fuzz.finding import Finding
 from conformance.micrograph import Micrograph
 
-HOME = ROOT / "fixtures" / "examples"
+HOME = paths.data() / "fixtures" / "examples"
 
 
 def write(finding: Finding, folder: Path | None = None) -> Path:

@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 
 from conformance import backends
+from conformance.backends.base import Jit
 
 # Where nobody says which: what is fused, what is reduced, what is written to; and a number among the inputs for the guards.
 FEW = ("pointwise.chain", "norm.rmsnorm", "mutation.only_effect")
@@ -28,12 +29,13 @@ def _fuzzed(config: pytest.Config, few: tuple[str, ...] = FEW) -> Iterator[Any]:
     from conformance.plugin import SUITE
 
     suite = config.stash[SUITE]
-    own = config.option.micrograph or not {*few} <= {*suite.micrographs}
-    for backend, target, name in suite.cases():
+    own = config.option.micrograph or not {*few} <= {*suite.session.micrographs}
+    for case in suite.cases:
+        backend, target, name = case.backend, case.target, case.micrograph
         found = backends.get(backend)
         if (own or name in few) and target in found.targets() and len(found.unavailable(_target(target))) < 7:
             yield pytest.param(
-                (backend, target, suite.micrographs[name]), id=f"{backend}-{target}-{name}", marks=getattr(pytest.mark, backend)
+                (backend, target, suite.session.micrographs[name]), id=f"{backend}-{target}-{name}", marks=getattr(pytest.mark, backend)
             )
 
 
@@ -42,7 +44,7 @@ def _guarded(config: pytest.Config) -> Iterator[Any]:
 
     for param in _fuzzed(config, FEW_GUARDED):
         backend, target, micrograph = param.values[0]
-        if hasattr(backends.get(backend), "front_door") and not _target(target).headless and playable(micrograph):
+        if isinstance(backends.get(backend), Jit) and not _target(target).headless and playable(micrograph):
             yield param
 
 

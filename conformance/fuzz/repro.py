@@ -13,7 +13,8 @@ import torch
 from conformance.fuzz.example import Call, Example
 from conformance.fuzz.finding import Finding
 from conformance.fuzz.home import home
-from conformance.micrograph import Micrograph, Tensor, parameter, weight
+from conformance.inputs import Tensor
+from conformance.micrograph import Micrograph, parameter, weight
 
 DECLARED = {"dims", "inputs", "contract", "needs", "steps"}  # what a micrograph says of itself, and a plain module need not
 SMALL = 64  # storages up to this size are written out
@@ -43,7 +44,7 @@ def script(finding: Finding) -> str:
         steps=base.steps,
         needs=NEEDS.get(finding.backend, ""),
         device=repr(device),
-        front_door=FRONT_DOORS.get(finding.backend, FRONT_DOORS[""]).format(mode=MODES.get(finding.backend, "")),
+        compile_entry=ENTRIES.get(finding.backend, ENTRIES[""]).format(mode=MODES.get(finding.backend, "")),
         note=NOTES.get(finding.backend, f"Found for {finding.target} without a GPU; this needs one.\n" if "sm_" in finding.target else ""),
     )
 
@@ -54,18 +55,18 @@ NOTES = {
     "autodeploy": "AutoDeploy's transforms run only inside its own pipeline: this holds torch.export, where they begin, against eager.\n"
     "`conformance triage` of the pinned example writes a script for the transform itself.\n"
 }
-FRONT_DOORS = {
+ENTRIES = {
     "": """
-def front_door(module, inputs):
+def compile_entry(module, inputs):
     return torch.compile(module{mode})
 """,
     "torch_tensorrt": """
-def front_door(module, inputs):
+def compile_entry(module, inputs):
     program = torch.export.export(module.eval(), inputs)
     return torch_tensorrt.dynamo.compile(program, inputs=list(inputs), min_block_size=1, disable_tf32=True)
 """,
     "autodeploy": """
-def front_door(module, inputs):
+def compile_entry(module, inputs):
     return torch.export.export(module.eval(), inputs).module()
 """,
 }
@@ -82,7 +83,7 @@ import torch
 from torch.nn import functional as F  # noqa: F401
 
 {module}
-{front_door}
+{compile_entry}
 
 def calls():
     """The inputs of one call after the other, on one compiled module."""
@@ -110,7 +111,7 @@ for number, (given, same) in enumerate(zip(calls(), calls()), 1):
         torch.manual_seed(1)
         try:
             if which == "compiled" and compiled is None:
-                compiled = front_door(module(), inputs)
+                compiled = compile_entry(module(), inputs)
             for _ in range({steps}):
                 out = eager(*inputs) if which == "eager" else compiled(*inputs)
             results.append((tensors(out), [x.detach().clone() for x in inputs if isinstance(x, torch.Tensor)]))

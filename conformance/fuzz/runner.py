@@ -14,8 +14,9 @@ from typing import Any
 import torch
 
 from conformance import oracle
-from conformance.backends.base import Backend, CannotRun, Case
-from conformance.backends.inductor.hooks import listening
+from conformance.backends.base import Backend, CannotRun, Case, Jit
+from conformance.backends.inductor.seam import seam
+from conformance.backends.inductor.watch import TRACE_LOG, listening
 from conformance.errors import UsageError
 from conformance.fuzz.example import Call, Example
 from conformance.fuzz.judge import judged
@@ -67,7 +68,7 @@ class Runner:
 
     def asked(self, call: Call) -> None:
         """On a GPU an index out of range costs the context, and with it the process: what eager takes is asked of the CPU first."""
-        if self.target.name != "cuda" or self.micrograph.needs:
+        if self.target.name != "cuda":
             return
         case = Case(Example("", (call,), mutates=()).as_micrograph(self.micrograph), CPU)
         try:
@@ -186,12 +187,12 @@ class Entry:
         example = Example(runner.micrograph.name(), (first,), dynamic, mutates=(), unbacked=unbacked)
         self.case = Case(example.as_micrograph(runner.micrograph), runner.target)
         self.reference, self.module = self.case.module(), self.case.module()
-        self.fn = runner.front_door(_own_code(self.module))
+        self.fn = runner.compile_entry(_own_code(self.module))
         self.history: list[Call] = []
 
 
 class Served(Runner):
-    """For a backend with a front door (`front_door(callable)`), which compiles at the first call and guards the rest."""
+    """For a backend that is a `Jit`: it compiles at the first call and guards the rest."""
 
     most = 24  # programs kept
 
@@ -206,8 +207,9 @@ class Served(Runner):
         self.stack.enter_context(settings(backend, Case(micrograph, target)))
         self.stack.enter_context(counted(tally))
 
-    def front_door(self, fn: Callable[..., Any]) -> Callable[..., Any]:
-        return self.backend.front_door(fn)  # type: ignore[attr-defined, no-any-return]
+    def compile_entry(self, fn: Callable[..., Any]) -> Callable[..., Any]:
+        assert isinstance(self.backend, Jit)
+        return self.backend.compile_entry(fn)
 
     def example(self, form: Form, call: Call) -> Example:
         return example_of(self.micrograph, form, call, self._markable(), self.source)
@@ -333,12 +335,12 @@ class Served(Runner):
     def forget(self) -> None:
         """What was interrupted half-way is in no known state."""
         self.entries.clear()
-        torch._dynamo.reset()
+        seam.reset()
 
     def close(self) -> None:
         self.entries.clear()
         self.stack.close()
-        torch._dynamo.reset()
+        seam.reset()
 
 
 def _plain_given(micrograph: type[Micrograph]) -> Iterator[Any]:
@@ -350,7 +352,7 @@ def _plain_given(micrograph: type[Micrograph]) -> Iterator[Any]:
 def runner_for(
     backend: Backend, target: Target, micrograph: type[Micrograph], tally: Tally, source: str = "", register: Register | None = None
 ) -> Runner:
-    serves = hasattr(backend, "front_door") and hasattr(backend, "marked") and not target.headless
+    serves = isinstance(backend, Jit) and not target.headless
     runner = (Served if serves else Runner)(backend, target, micrograph, tally, source)
     runner.register = register
     return runner
@@ -415,13 +417,11 @@ def _own_code(module: Any) -> Callable[..., Any]:
 def settings(backend: Any, case: Case) -> Iterator[None]:
     """A program that stops compiling falls back to eager and is right for no merit of its own: let that be an error."""
     with ExitStack() as stack:
-        if hasattr(backend, "settings"):
+        if isinstance(backend, Jit):
             stack.enter_context(backend.settings(case))
-        import torch._dynamo
-
         wanted = {"recompile_limit": 64, "accumulated_recompile_limit": 4096, "fail_on_recompile_limit_hit": True}
-        known = {name: value for name, value in wanted.items() if hasattr(torch._dynamo.config, name)}
-        stack.enter_context(torch._dynamo.config.patch(**known))  # type: ignore[arg-type]
+        known = {name: value for name, value in wanted.items() if hasattr(seam.dynamo_config, name)}
+        stack.enter_context(seam.dynamo_config.patch(**known))
         yield
 
 
@@ -452,7 +452,7 @@ def _plain_guards(text: str) -> str:
 @contextmanager
 def counted(tally: Tally) -> Iterator[None]:
     """The trace is for us alone: whoever keeps all logs (pytest does) would keep thousands of empty lines."""
-    log = logging.getLogger("torch.__trace")
+    log = logging.getLogger(TRACE_LOG)
     before, log.propagate = log.propagate, False
     try:
         with listening(Coverage(tally)):

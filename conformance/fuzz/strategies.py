@@ -20,8 +20,9 @@ from torch.utils._python_dispatch import TorchDispatchMode
 
 from conformance import oracle
 from conformance.fuzz.example import INTEGERS, VALUES, Call, Example, Given
-from conformance.fuzz.layout import LAYOUTS, REPEATS, possible
-from conformance.micrograph import Micrograph, Scalar, Tensor
+from conformance.inputs import Tensor
+from conformance.layouts import LAYOUTS, REPEATS, possible
+from conformance.micrograph import Micrograph
 
 # Ends, primes, powers of two and their neighbours: what vector widths, tiles and unrolled loops stumble over.
 SIZES = (2, 3, 4, 5, 7, 8, 9, 13, 15, 16, 17, 23, 31, 32, 33, 47, 63, 64, 65, 97, 127, 128, 129, 255, 257, 511, 1023, 1025)
@@ -250,7 +251,7 @@ def fixed_sizes(micrograph: type[Micrograph], dims: tuple[str, ...], count: int,
 def _values(draw: st.DrawFn, micrograph: type[Micrograph], given_: tuple[Given, ...]) -> tuple[Given, ...]:
     avoid, made = delicate(micrograph), []
     for index, (spec, one) in enumerate(zip(micrograph.inputs, given_, strict=True)):
-        known = () if isinstance(spec, Scalar) else value_kinds(spec, avoid)
+        known = value_kinds(spec, avoid) if isinstance(spec, Tensor) else ()
         # Half of all inputs are plain, so that one odd input meets plain ones.
         kinds = st.one_of(st.just("as declared"), st.sampled_from(known)) if known else st.just("as declared")
         made.append(replace(one, values=draw(kinds, label=f"values of input {index}")))

@@ -13,7 +13,8 @@ import torch
 from conformance import oracle
 from conformance.backends.base import Case
 from conformance.headless.multi_target import generate
-from conformance.micrograph import Micrograph, load
+from conformance.library import load
+from conformance.micrograph import Micrograph
 from conformance.target import CPU, DEVICES, Target
 
 ONE = Target.parse("sm_90")
@@ -22,9 +23,10 @@ FOUR = [Target.parse(name) for name in DEVICES]
 
 def measure(names: list[str], rounds: int = 2) -> list[tuple[str, float, str]]:
     """Of each micrograph the best of some rounds."""
-    from conformance.backends.inductor import _warm_up
+    from conformance import backends
+    from conformance.target import CPU
 
-    _warm_up(cpp=True)
+    backends.get("inductor").preload(CPU)
     library = load()
     ways: dict[str, Callable[[type[Micrograph]], object]] = {
         "cpp": _cpp,
@@ -58,11 +60,13 @@ def _rows(what: str, taken: dict[str, dict[str, float]], way: str, other: str, g
 
 
 def _cpp(micrograph: type[Micrograph]) -> None:
-    from conformance.backends.inductor import InductorBackend, _cache_in
+    from conformance.backends.inductor.backend import InductorBackend
+    from conformance.backends.inductor.compiled import empty_caches
+    from conformance.backends.inductor.seam import seam
 
     case = Case(micrograph, CPU)
-    torch._dynamo.reset()
-    with tempfile.TemporaryDirectory(prefix="conformance-") as folder, _cache_in(Path(folder)), InductorBackend.settings(case):
+    seam.reset()
+    with tempfile.TemporaryDirectory(prefix="conformance-") as folder, empty_caches(Path(folder)), InductorBackend().settings(case):
         module = case.module()
         fn = torch.compile(module)
-        oracle.run(lambda *x: fn(*InductorBackend.marked(case, x)), case.inputs(0), module)
+        oracle.run(lambda *x: fn(*InductorBackend().marked(case, x)), case.inputs(0), module)

@@ -14,8 +14,8 @@ from torch.utils._python_dispatch import TorchDispatchMode
 from torch.utils._pytree import tree_flatten, tree_map_only, tree_unflatten
 
 from conformance.headless.attention import STAND_INS
-from conformance.headless.memory import on_device, on_host
 from conformance.headless.errors import NotInterpretable
+from conformance.headless.memory import on_device, on_host
 
 aten = torch.ops.aten
 

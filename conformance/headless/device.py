@@ -17,12 +17,12 @@ from typing import Any
 
 import torch
 
-from conformance.headless.device_queries import Properties, answered
 from conformance.headless.attention import choosing
-from conformance.headless.device_guard import idle_gpu
 from conformance.headless.cpu_dispatch import Host
-from conformance.headless.memory import empty_strided
+from conformance.headless.device_guard import idle_gpu
+from conformance.headless.device_queries import Properties, answered
 from conformance.headless.errors import Moved
+from conformance.headless.memory import empty_strided
 from conformance.target import Device, Target
 
 Answer = Callable[..., Any]

@@ -25,7 +25,8 @@ from conformance.cell import select
 from conformance.errors import UsageError, first_line
 from conformance.headless.device import find
 from conformance.headless.multi_target import generate
-from conformance.micrograph import Micrograph, load
+from conformance.library import load
+from conformance.micrograph import Micrograph
 from conformance.target import CUDA, DEVICES, Target
 from conformance.trace import digest
 

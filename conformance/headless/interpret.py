@@ -18,8 +18,8 @@ import numpy as np
 import torch
 
 from conformance.headless.device import find, replaced
-from conformance.headless.libdevice import FUNCTIONS
 from conformance.headless.errors import Moved, NotInterpretable
+from conformance.headless.libdevice import FUNCTIONS
 
 # Helpers of Inductor that wait for other programs of the same grid: one after another, they would wait for ever.
 WAITING = ("x_grid_barrier",)

@@ -20,8 +20,8 @@ import torch
 from conformance.errors import first_line
 from conformance.headless import interpret
 from conformance.headless.device import find
-from conformance.headless.memory import on_host
 from conformance.headless.errors import Moved, NotInterpretable
+from conformance.headless.memory import on_host
 
 
 @dataclass(frozen=True)

@@ -21,8 +21,8 @@ from torch import fx
 from conformance import oracle
 from conformance.backends.base import Case
 from conformance.graphs import copied
-from conformance.headless.device_queries import Asked, listening
 from conformance.headless.device import answering, find, optional
+from conformance.headless.device_queries import Asked, listening
 from conformance.headless.kernel import Kernel
 from conformance.micrograph import Micrograph
 from conformance.target import Target
@@ -74,14 +74,15 @@ class Family:
         return self.asked.apart(self.first.name, name)
 
     def compile(self, micrograph: type[Micrograph]) -> None:
-        from conformance.backends.inductor import InductorBackend, _cache_in
+        from conformance.backends.inductor.backend import InductorBackend
+        from conformance.backends.inductor.compiled import empty_caches
 
         backend, case, capture = InductorBackend(), Case(micrograph, self.first), micrograph.contract.capture
         torch._dynamo.reset()
         with ExitStack() as stack:
             # Nothing is found there; a setting that turns caches off would be part of every kernel.
             folder = stack.enter_context(tempfile.TemporaryDirectory(prefix="conformance-"))
-            stack.enter_context(_cache_in(Path(folder)))
+            stack.enter_context(empty_caches(Path(folder)))
             stack.enter_context(backend.settings(case))
             stack.enter_context(self._kernels_kept())
             if capture.graphs == 1 and not capture.breaks:  # else what is compiled next may depend on what was computed

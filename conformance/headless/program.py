@@ -12,8 +12,8 @@ from torch import nn
 from torch.utils import _pytree as pytree
 
 from conformance.headless.autotune import FIRST, Choice, Pick, fixed
-from conformance.headless.device import described, find, replaced
 from conformance.headless.cpu_dispatch import Host
+from conformance.headless.device import described, find, replaced
 from conformance.headless.interpret import interpreting
 from conformance.headless.kernel import Kernel
 from conformance.headless.memory import Memory

@@ -6,8 +6,8 @@ from pathlib import Path
 from conformance.report import sanitize
 from conformance.report.address import address
 from conformance.report.junit import Run
-from conformance.report.style import look, rank
 from conformance.report.matrix import verdict
+from conformance.report.style import look, rank
 from conformance.report.totals import Total
 
 

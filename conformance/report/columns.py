@@ -6,10 +6,10 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field
 from typing import Any
 
-from conformance.report import sanitize, facts
+from conformance.report import facts, sanitize
 from conformance.report.load import findings, is_digest, mapping, seconds
-from conformance.report.style import LOOKS, look
 from conformance.report.matrix import Entry, Key, Matrix
+from conformance.report.style import LOOKS, look
 
 # Strings on the page itself, all together; longer ones are whole in the evidence.
 STRINGS = 900_000

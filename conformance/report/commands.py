@@ -14,14 +14,14 @@ from conformance.errors import UsageError
 from conformance.report.annotations import annotations as annotated
 from conformance.report.columns import bounded
 from conformance.report.diff import Swap, compare
-from conformance.report.render_diff import DiffTable, diff_json, diff_markdown, diff_page
-from conformance.report.render_history import HistoryTable, history_json, history_markdown, history_page
 from conformance.report.history import records, trace
 from conformance.report.junit import write_junit
 from conformance.report.load import Loaded, findings, load, mapping
 from conformance.report.markdown import matrix_markdown
 from conformance.report.matrix import Matrix, combine
 from conformance.report.page import describe, write_page
+from conformance.report.render_diff import DiffTable, diff_json, diff_markdown, diff_page
+from conformance.report.render_history import HistoryTable, history_json, history_markdown, history_page
 from conformance.report.terminal import matrix_table
 
 FILE = click.Path(path_type=Path)

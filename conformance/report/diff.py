@@ -7,11 +7,11 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
-from conformance.report import sanitize, facts
+from conformance.report import facts, sanitize
 from conformance.report.address import Address, address
 from conformance.report.load import Loaded, findings, mapping, no_collection
-from conformance.report.style import stage_rank
 from conformance.report.matrix import verdict
+from conformance.report.style import stage_rank
 
 # What every version of a compiler changes a little: alone it is a movement, beside another it is not the first.
 _RESTLESS = frozenset({"guards"})

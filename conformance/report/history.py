@@ -12,8 +12,8 @@ from conformance.errors import UsageError
 from conformance.report import facts
 from conformance.report.address import Address, address
 from conformance.report.load import Loaded, mapping, no_collection, plain_version, seconds, version_key
-from conformance.report.style import stage_rank
 from conformance.report.matrix import differs, verdict
+from conformance.report.style import stage_rank
 
 
 class Point(NamedTuple):

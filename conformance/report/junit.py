@@ -11,8 +11,8 @@ from xml.etree import ElementTree as xml
 from conformance.report import sanitize
 from conformance.report.address import Address, address
 from conformance.report.load import findings, seconds
-from conformance.report.style import look
 from conformance.report.matrix import verdict
+from conformance.report.style import look
 
 DETAIL = 4_000
 

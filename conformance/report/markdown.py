@@ -8,8 +8,8 @@ from itertools import groupby
 
 from conformance.report import sanitize
 from conformance.report.load import Loaded
-from conformance.report.style import LETTERS, look, rank
 from conformance.report.matrix import Column, Key, Matrix
+from conformance.report.style import LETTERS, look, rank
 from conformance.report.totals import Total
 
 REASONS = 200

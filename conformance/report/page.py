@@ -14,8 +14,8 @@ from conformance.report import sanitize
 from conformance.report.columns import CHUNK, encode, order
 from conformance.report.evidence import Evidence, json_text
 from conformance.report.load import Loaded, mapping, no_collection
-from conformance.report.style import LETTERS
 from conformance.report.matrix import Matrix
+from conformance.report.style import LETTERS
 
 HOME = Path(__file__).parent
 SCRIPTS = ("data", "state", "filters", "grid", "highlight", "compare", "graph", "charts", "panel", "views", "main")

@@ -10,13 +10,13 @@ from rich.table import Table
 from rich.text import Text
 
 from conformance.report import sanitize
+from conformance.report.ascii_fallback import Shown
 from conformance.report.columns import bounded
 from conformance.report.diff import CLASSES, Change, Diff, Row
 from conformance.report.diff import Group as Cause
 from conformance.report.load import Loaded, plain_version
 from conformance.report.markdown import about, code, escape, table
 from conformance.report.page import describe, render
-from conformance.report.ascii_fallback import Shown
 
 COMMENT = 60_000  # GitHub takes 65,536 characters
 SIGNS = {"regressed": "✗", "fixed": "✓", "moved": "→", "new": "+", "gone": "−", "reworded": "~"}

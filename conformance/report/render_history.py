@@ -9,11 +9,11 @@ from rich.console import ConsoleOptions, RenderableType
 from rich.table import Table
 from rich.text import Text
 
+from conformance.report.ascii_fallback import Shown
 from conformance.report.history import History, Trend
-from conformance.report.style import LOOKS, look
 from conformance.report.markdown import about, code, escape, table
 from conformance.report.page import describe, render
-from conformance.report.ascii_fallback import Shown
+from conformance.report.style import LOOKS, look
 
 MOST = 2_000
 SECTIONS = (

@@ -14,8 +14,8 @@ from rich.text import Text
 
 from conformance.report import sanitize
 from conformance.report.address import Address, address
-from conformance.report.style import LETTERS, Look, look, rank, stage_rank
 from conformance.report.ascii_fallback import Shown
+from conformance.report.style import LETTERS, Look, look, rank, stage_rank
 from conformance.report.totals import Total
 
 Cells = Mapping[str, Mapping[str, Any]]

@@ -22,7 +22,7 @@ from typing import Any
 
 from packaging.version import InvalidVersion, Version
 
-from conformance import environment, record
+from conformance import environment, paths, record
 from conformance.cell import Cell
 from conformance.errors import UsageError
 from conformance.stage import STAGES
@@ -37,7 +37,7 @@ NO_NETWORK = " (no network? install from a folder with --wheels DIR, or name a P
 
 
 def home() -> Path:
-    return Path(os.environ.get("CONFORMANCE_HOME") or environment.ROOT / ".conformance")
+    return paths.cache_folder()
 
 
 @dataclass
@@ -149,8 +149,8 @@ def ask(python: str, version: str, cell: Cell, extra_env: Mapping[str, str], mic
         command = [python, "-m", "conformance.cli", "run", "-b", cell.backend, "-t", cell.target, "-m", cell.micrograph]
         command += ["--record", str(path), "--fresh", "--no-baseline", "-n", "0", "--expectations", folder]
         command += ["--micrographs", micrographs] if micrographs else []
-        env = {**os.environ, "PYTHONPATH": str(environment.ROOT), **extra_env}
-        done = subprocess.run(command, capture_output=True, text=True, env=env, cwd=environment.ROOT)
+        env = {**os.environ, "PYTHONPATH": paths.import_path(), **extra_env}
+        done = subprocess.run(command, capture_output=True, text=True, env=env, cwd=paths.data())
         if done.returncode not in (0, 1) or not path.exists():
             said = (done.stderr or done.stdout).strip().splitlines()
             return Answer(version, skipped=said[-1][:200] if said else f"ended with code {done.returncode}")

@@ -15,6 +15,7 @@ from rich.table import Table
 
 from conformance.cell import Cell
 from conformance.errors import UsageError, unknown
+from conformance.library import load
 
 
 @click.command("triage")
@@ -30,14 +31,13 @@ def triage(
     subject: str, backend: str, target: str, out: Path | None, no_reduce: bool, limit: float, seeded: str | None, folder: str | None
 ) -> int:
     """Name the stage at fault and the culprit inside it; shrink the graph; write a repro."""
-    from conformance import micrograph
     from conformance.triage import pipeline
     from conformance.triage.subject import find
 
     warnings.filterwarnings("ignore", module=r"torch\.")  # what torch says of settings that triage chose is not for the user
     if seeded:
         _seed(seeded)
-    chosen = find(subject, backend, target, folder or micrograph.HOME)
+    chosen = find(subject, backend, target, folder)
     console = Console()
     found = pipeline.triage(
         chosen, out=out, shrink=not no_reduce, limit=limit, say=lambda text: console.print(text, style="dim", markup=False)
@@ -261,11 +261,11 @@ def bisect(
 
 
 def _known_cell(cell: Cell, folder: str | None) -> None:
-    from conformance import backends, micrograph
+    from conformance import backends
 
     if cell.backend not in backends.names():
         raise unknown("backend", cell.backend, backends.names())
-    library = micrograph.load(folder or micrograph.HOME)
+    library = load(folder)
     if cell.micrograph not in library:
         raise unknown("micrograph", cell.micrograph, library)
 

@@ -256,7 +256,7 @@ def of_decomposition(module: Any, inputs: tuple[Any, ...], watch: Any) -> Culpri
 
 
 def _decomposable(gm: Any) -> list[str]:
-    from conformance.backends.inductor.hooks import decomposable
+    from conformance.backends.inductor.decompositions import decomposable
 
     return decomposable(gm)
 

@@ -8,9 +8,10 @@ from typing import Any
 
 from packaging.version import Version
 
-from conformance import backends, environment, expectations, micrograph
+from conformance import backends, environment, expectations, paths
 from conformance.cell import Cell
 from conformance.errors import UsageError, unknown
+from conformance.library import load
 from conformance.record import read
 from conformance.target import Target
 from conformance.verdict import Verdict
@@ -21,7 +22,7 @@ def add(
 ) -> tuple[Path, str]:
     line = _of_record(cell, record) if record else _run(cell)
     entry = make(cell, line, url, repro, when or _minor(cell), why)
-    file = out or expectations.HOME / f"{cell.backend}.toml"
+    file = out or paths.expectations() / f"{cell.backend}.toml"
     text = file.read_text(encoding="utf-8") if file.exists() else ""
     if f'cell = "{cell}"' in text:
         raise UsageError(f"{file} has an entry for {cell} already; mend that one")
@@ -56,13 +57,12 @@ def _of_record(cell: Cell, record: Path) -> dict[str, Any]:
 
 
 def _run(cell: Cell) -> dict[str, Any]:
-    from conformance.workbench import Workbench
+    from conformance.session import results_here
 
-    library = micrograph.load()
+    library = load()
     if cell.micrograph not in library:
         raise unknown("micrograph", cell.micrograph, library)
-    workbench = Workbench(expectations.Expectations([], {}))
-    results = workbench.examine(library[cell.micrograph], backends.get(cell.backend), Target.parse(cell.target))
+    results = results_here(library[cell.micrograph], backends.get(cell.backend), Target.parse(cell.target))
     return results[cell.stage].to_json()
 
 

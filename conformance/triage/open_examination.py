@@ -10,20 +10,23 @@ from collections.abc import Callable, Collection, Iterator
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from typing import Any
-from unittest.mock import patch
 
 import torch
 
-from conformance import oracle
+from conformance import backends, oracle
 from conformance.backends.base import Backend, Case, Compiled
-from conformance.backends.inductor import UNFUSED
-from conformance.backends.inductor.hooks import poisoned
+from conformance.backends.inductor.compiled import UNFUSED, empty_caches
+from conformance.backends.inductor.kernel_store import kernel_store
+from conformance.backends.inductor.seam import seam
+from conformance.backends.inductor.watch import poisoned
+from conformance.checks.measured import LADDER
+from conformance.examine import Examination, Stop
 from conformance.stage import STAGES, Stage
+from conformance.target import CPU
 from conformance.trace import Observation
 from conformance.triage import culprit as inside
 from conformance.triage.culprit import Evidence
 from conformance.verdict import Finding, Kind
-from conformance.workbench import LADDER, Examination
 
 
 class Held(Examination):
@@ -33,8 +36,8 @@ class Held(Examination):
     With `early` the graphs that the compiler makes on its way are looked at first. If one of them differs from eager, no kernel is
     built: that the program itself is wrong is then left to be `confirmed`, here or on a smaller graph."""
 
-    def __init__(self, case: Case, backend: Backend, stages: Collection[Stage], reasons: dict[Stage, str], early: bool = False) -> None:
-        super().__init__(case, backend, stages, reasons)
+    def __init__(self, case: Case, backend: Backend, stages: Collection[Stage], stop: Stop, early: bool = False) -> None:
+        super().__init__(case, backend, stages, stop)
         self.early = early
         self.evidence = Evidence()
         self.compiled: Any = None
@@ -139,11 +142,8 @@ class Unsettled(Examination):
 @contextmanager
 def unbuilt() -> Iterator[None]:
     """C++ kernels go to the C++ compiler when the program first calls one, and not before."""
-    from torch._inductor.async_compile import AsyncCompile
 
-    original = AsyncCompile.cpp_pybinding
-
-    def cpp_pybinding(self: Any, argtypes: list[str], source_code: str) -> Callable[..., Any]:
+    def cpp_pybinding(original: Callable[..., Any], self: Any, argtypes: list[str], source_code: str) -> Callable[..., Any]:
         built: list[Any] = []
 
         def kernel(*args: Any) -> Any:
@@ -154,31 +154,27 @@ def unbuilt() -> Iterator[None]:
 
         return kernel
 
-    with patch.object(AsyncCompile, "cpp_pybinding", cpp_pybinding):
+    with seam.subscribe(build_cpp_kernel=cpp_pybinding):
         yield
 
 
 def side_by_side(gm: torch.fx.GraphModule, inputs: tuple[Any, ...], fused: bool) -> Any:
     """What a graph gives, compiled."""
-    torch._dynamo.reset()
-    with torch.no_grad(), torch._inductor.config.patch({"force_disable_caches": True} if fused else UNFUSED), poisoned():
+    seam.reset()
+    with torch.no_grad(), seam.config.patch({"force_disable_caches": True} if fused else UNFUSED), poisoned():
         return torch.compile(gm)(*oracle.clone_inputs(inputs))
 
 
 def right_with_nothing_fused(gm: torch.fx.GraphModule, inputs: tuple[Any, ...]) -> bool:
     ref = oracle.reference(gm, inputs)
-    torch._dynamo.reset()
-    with torch._inductor.config.patch(UNFUSED), poisoned():
+    seam.reset()
+    with seam.config.patch(UNFUSED), poisoned():
         return not oracle.compare(oracle.run(torch.compile(gm), oracle.clone_inputs(inputs), gm), ref)
 
 
 @contextmanager
 def scratch() -> Iterator[None]:
     """Caches of its own for as long as triage takes; the fresh process of the cache stage is started only if it comes to that."""
-    from conformance.backends.inductor import _cache_in, _warm_up
-    from conformance.backends.inductor.hotload import HOTLOAD
-
-    with HOTLOAD.only_when_asked():
-        _warm_up(cpp=True)  # what the machine can do is asked in a folder that lasts
-    with tempfile.TemporaryDirectory(prefix="conformance-triage-") as folder, _cache_in(Path(folder)), HOTLOAD.only_when_asked():
+    backends.get("inductor").preload(CPU)  # what the machine can do is asked in a folder that lasts
+    with tempfile.TemporaryDirectory(prefix="conformance-triage-") as folder, empty_caches(Path(folder)), kernel_store():
         yield

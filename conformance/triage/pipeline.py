@@ -14,16 +14,19 @@ from torch import fx
 
 from conformance import backends, expectations
 from conformance.backends.base import Case
+from conformance.examine import Examination
+from conformance.judge import Judge, Result, is_wrong
 from conformance.record import without_folders
+from conformance.session import results_here
 from conformance.stage import STAGES, Stage
 from conformance.target import Target
+from conformance.trace import Trace
 from conformance.triage import reduce, repro
 from conformance.triage.culprit import Culprit
 from conformance.triage.doors import door
 from conformance.triage.open_examination import Held, Rungs, Unsettled, right_with_nothing_fused, scratch
 from conformance.triage.subject import Subject
 from conformance.triage.trail import Trail, follow
-from conformance.workbench import Examination, Result, Workbench
 
 REDUCIBLE = {"wrong_result", "numeric_drift", "crash", "wrong_metadata", "lost_mutation", "lost_alias", "graph_break"}
 CODE = (Stage.FUSION, Stage.CODEGEN)
@@ -76,7 +79,7 @@ class _Search:
         self.early, self.unconfirmed = early, False
         self.found = Triage(subject, {})
         self.stages = STAGES[: Stage.CACHE.order] if subject.given else STAGES
-        self.workbench = Workbench(expectations.Expectations([], {}))  # a known defect is triaged like any other
+        self.judge = Judge(expectations.Expectations([], {}))  # a known defect is triaged like any other
         self.held: Held | None = None
         self.trail: Trail | None = None
         self.graph: tuple[fx.GraphModule, tuple[Any, ...]] | str = ""  # what to reduce, or why there is nothing
@@ -115,14 +118,14 @@ class _Search:
     def _stage(self) -> None:
         reasons = dict(self.backend.unavailable(self.case.target))
         if (self.subject.backend, self.subject.target) != ("inductor", "cpu") or reasons:
-            found = self.workbench.examine(self.subject.micrograph, self.backend, self.case.target, self.stages)
+            found = results_here(self.subject.micrograph, self.backend, self.case.target, self.stages, self.judge)
         else:
-            found = self._held(reasons)
+            found = self._held()
         self.found.results, self.found.first = found, next((r for r in found.values() if r.verdict.unexpected), None)
 
-    def _held(self, reasons: dict[Stage, str]) -> dict[Stage, Result]:
+    def _held(self) -> dict[Stage, Result]:
         """One compile for the stage and for what is inside it."""
-        held = Held(self.case, self.backend, self.stages, reasons, self.early)
+        held = Held(self.case, self.backend, self.stages, self._wrong, self.early)
         try:
             trace = held.trace()
             if held.first_call:
@@ -132,7 +135,10 @@ class _Search:
         finally:
             if self.trail is None:
                 held.close()
-        return self.workbench.judge(self.subject.micrograph, self.backend, self.case.target, trace, reasons, self.stages)
+        return self.judge.results(trace, self.subject.micrograph, self.stages)
+
+    def _wrong(self, trace: Trace) -> bool:
+        return is_wrong(trace, self.subject.micrograph)
 
     def _fusion(self, held: Held) -> bool:
         """The generated program is wrong: because of what was fused, or because of how it is written? A lowering is wrong by

@@ -23,10 +23,10 @@ from torch.utils import _pytree as pytree
 
 from conformance import graphs, oracle
 from conformance.backends.base import Case
+from conformance.examine import Examination
 from conformance.stage import STAGES, Stage
 from conformance.target import Target
 from conformance.triage.subject import wrap
-from conformance.workbench import Examination
 
 Signature = tuple[Stage, str]
 Place = tuple[int, int | str]  # a node by its number, an argument by its position or name
@@ -64,8 +64,7 @@ def signature(
     except Exception:
         return None
     stages = STAGES[0 if wanted is Stage.CAPTURE else 1 : Stage.RUNTIME.order]
-    reasons = dict(backend.unavailable(Target.parse(target)))
-    examination = look(Case(cls, Target.parse(target)), backend, stages, reasons)
+    examination = look(Case(cls, Target.parse(target)), backend, stages)
     try:
         trace = examination.trace()
     except Exception:

@@ -17,10 +17,13 @@ from typing import Any
 import torch
 from torch import nn
 
-from conformance import micrograph, oracle
+from conformance import oracle
 from conformance.cell import Cell
+from conformance.contract import Capture, Contract, Runtime
 from conformance.errors import UsageError, first_line, unknown
-from conformance.micrograph import Capture, Contract, Micrograph, Runtime, Tensor
+from conformance.inputs import Tensor
+from conformance.library import load
+from conformance.micrograph import Micrograph
 
 
 @dataclass(frozen=True)
@@ -32,12 +35,12 @@ class Subject:
     given: bool = False  # a user's own: the fresh process of the cache stage could not load it by its name
 
 
-def find(text: str, backend: str = "inductor", target: str = "cpu", folder: Path | str = micrograph.HOME) -> Subject:
+def find(text: str, backend: str = "inductor", target: str = "cpu", folder: Path | str | None = None) -> Subject:
     if ".py:" in text or text.endswith(".py"):
         subject = Subject(_of_file(text), backend, target, text, given=True)
     else:
         cell = Cell.parse(text)
-        library = micrograph.load(folder)
+        library = load(folder)
         if cell.micrograph not in library:
             raise unknown("micrograph", cell.micrograph, library)
         subject = Subject(library[cell.micrograph], cell.backend, cell.target, text)

@@ -4,16 +4,18 @@ from __future__ import annotations
 
 import pytest
 import torch
+from conformance.workbench import Workbench
 
 from conformance.backends.autodeploy.compiled import AutoDeployCompiled
 from conformance.backends.base import Case
+from conformance.contract import Capture, Contract
 from conformance.expectations import Expectations
-from conformance.micrograph import Capture, Contract, Micrograph, Tensor
+from conformance.inputs import Tensor
+from conformance.micrograph import Micrograph
 from conformance.stage import STAGES, Stage
 from conformance.target import CPU
 from conformance.trace import Observation
 from conformance.verdict import Verdict
-from conformance.workbench import Workbench
 
 
 @pytest.fixture(scope="module")

@@ -4,15 +4,17 @@ from __future__ import annotations
 
 import pytest
 import torch
+from conformance.workbench import Workbench
 from recording import OnCPU, Recorded, pretended
 
 from conformance import workbench
 from conformance.backends.autodeploy.runtime import unrecordable
+from conformance.contract import Capture, Contract
 from conformance.expectations import Expectations
-from conformance.micrograph import Capture, Contract, Micrograph, Scalar, Tensor
+from conformance.inputs import Scalar, Tensor
+from conformance.micrograph import Micrograph
 from conformance.target import Target
 from conformance.verdict import Verdict
-from conformance.workbench import Workbench
 
 CUDA = Target.parse("cuda")
 

@@ -9,9 +9,10 @@ from pathlib import Path
 import click
 import pytest
 
-from conformance import cli, micrograph
-from conformance.environment import ROOT
+from conformance import cli, paths
+from conformance.library import load, must_run
 
+ROOT = paths.PACKAGE.parent
 README = (ROOT / "README.md").read_text()
 COMMANDS = sorted(set(re.findall(r"^conformance (.+?)(?:\s{2,}#.*|\s*#.*)?$", README, re.M)))
 
@@ -33,14 +34,14 @@ def test_every_command_of_the_readme_exists_with_its_options(line: str) -> None:
 def test_the_micrograph_of_the_readme_is_one(tmp_path: Path) -> None:
     source = next(block for block in blocks(README, "python") if "class ScaledSum" in block)
     (tmp_path / "mine.py").write_text(source)
-    library = micrograph.load(tmp_path)
+    library = load(tmp_path)
     assert list(library) == ["mine.scaled_sum"]
-    micrograph.must_run(library)
+    must_run(library)
 
 
 def test_the_check_of_the_readme_is_the_real_one() -> None:
     source = next(block for block in blocks(README, "python") if "FUS001" in block)
-    assert source.strip() in (ROOT / "conformance/checks/fus001_at_most.py").read_text()
+    assert source.strip() in (ROOT / "conformance/checks/fusion.py").read_text()
 
 
 def test_every_linked_file_exists() -> None:

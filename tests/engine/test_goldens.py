@@ -6,16 +6,16 @@ import re
 
 from expecttest import assert_expected_inline
 
-from conformance import backends, micrograph
-from conformance.expectations import Expectations
+from conformance import backends
+from conformance.library import load
+from conformance.session import results_here
 from conformance.stage import Stage
 from conformance.target import CPU
-from conformance.workbench import Workbench
 
 
 def text(name: str, stage: Stage, which: str) -> str:
     """One text of one stage, without what a version of torch may write beside it."""
-    result = Workbench(Expectations([], {})).examine(micrograph.load()[name], backends.get("inductor"), CPU, [stage])[stage]
+    result = results_here(load()[name], backends.get("inductor"), CPU, [stage])[stage]
     lines = [line for line in result.observation.texts[which].splitlines() if line.strip() and "# " not in line]
     return "\n".join(re.sub(r";  .*", "", line) for line in lines)
 

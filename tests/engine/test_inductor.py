@@ -7,20 +7,20 @@ from typing import Any
 import pytest
 import torch
 
-from conformance import backends, micrograph
+from conformance import backends
 from conformance.backends.base import Case
-from conformance.backends.inductor import hooks
-from conformance.expectations import Expectations
+from conformance.backends.inductor.seam import seam
+from conformance.library import load
+from conformance.session import results_here
 from conformance.stage import STAGES, Stage
 from conformance.target import CPU
 from conformance.verdict import Kind, Verdict
-from conformance.workbench import Workbench
 
-LIBRARY = micrograph.load()
+LIBRARY = load()
 
 
 def examined(name: str) -> Any:
-    return Workbench(Expectations([], {})).examine(LIBRARY[name], backends.get("inductor"), CPU)
+    return results_here(LIBRARY[name], backends.get("inductor"), CPU)
 
 
 def test_one_compile_serves_all_stages(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -43,17 +43,12 @@ def test_one_compile_serves_all_stages(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_nothing_stays_patched() -> None:
-    before = {path: getattr(*hooks._attribute(path)) for path in hooks.WRAPPERS}
+    hooks = [key for key in seam.names if seam.has(key)]
+    before = {key: getattr(seam, key) for key in hooks}
     compiled = backends.get("inductor").compile(Case(LIBRARY["pointwise.chain"], CPU))
+    assert any(getattr(seam, key) is not before[key] for key in hooks)
     compiled.close()
-    assert before == {path: getattr(*hooks._attribute(path)) for path in hooks.WRAPPERS}
-
-
-def test_a_private_name_that_moved_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setitem(hooks.WRAPPERS, "torch._inductor.compile_fx:gone", lambda original, watch: original)
-    monkeypatch.setattr(hooks, "REQUIRED", {"torch._inductor.compile_fx:gone"})
-    with pytest.raises(hooks.Moved, match=r"torch\._inductor\.compile_fx\.gone"), hooks.watching(hooks.Watch()):
-        pass
+    assert [key for key in hooks if getattr(seam, key) is not before[key]] == []
 
 
 def test_a_wrong_kernel_is_codegen_and_a_wrong_pass_postgrad(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -13,11 +13,11 @@ from conformance.fuzz.known import Known, Register, described, load
 from conformance.fuzz.runner import Tally, runner_for
 from conformance.fuzz.search import Profile, search
 from conformance.fuzz.strategies import plain, trigger
-from conformance.micrograph import load as library
+from conformance.library import load as library
 from conformance.oracle import Difference
 from conformance.target import CPU
 from conformance.verdict import Kind
-from tests.fuzz.lying import LyingBackend
+from tests.fuzz.faulty_backends import LyingBackend
 
 CHAIN = library()["pointwise.chain"]
 ODD = Known("lying", "wrong_result", "out of tolerance", r"aten\.mul\b.*sizes:", "", "a link", "odd sizes are wrong")

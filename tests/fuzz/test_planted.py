@@ -17,10 +17,10 @@ from conformance import backends
 from conformance.fuzz.guards import Player, played_through, replayed, search_guards, shown
 from conformance.fuzz.runner import Tally, runner_for
 from conformance.fuzz.search import Profile, Suspect, search
-from conformance.micrograph import load
+from conformance.library import load
 from conformance.target import CPU
 from conformance.verdict import Kind
-from tests.fuzz.lying import FAULTS, LyingBackend
+from tests.fuzz.faulty_backends import FAULTS, LyingBackend
 
 THOROUGH = Profile("test", forms=12, examples=150, static=0, minutes=2.0)
 LIBRARY = load()

@@ -8,12 +8,12 @@ from pathlib import Path
 import pytest
 
 from conformance import oracle
-from conformance.fuzz import op_templates, graph_gen
+from conformance.fuzz import graph_gen, op_templates
 from conformance.fuzz.example import generated
 from conformance.fuzz.runner import Tally, runner_for
 from conformance.fuzz.search import Profile, search
 from conformance.target import CPU
-from tests.fuzz.lying import LyingBackend
+from tests.fuzz.faulty_backends import LyingBackend
 
 FEW = Profile("test", forms=3, examples=60, static=0, minutes=2.0)
 

@@ -29,11 +29,11 @@ from conformance.fuzz.repro import script
 from conformance.fuzz.runner import Tally, runner_for
 from conformance.fuzz.search import PROFILES, search
 from conformance.fuzz.session import Session
-from conformance.micrograph import load
+from conformance.library import load
 from conformance.oracle import Difference
 from conformance.target import CPU
 from conformance.verdict import Kind
-from tests.fuzz.lying import LyingBackend
+from tests.fuzz.faulty_backends import LyingBackend
 
 LIBRARY = load()
 QUICK = replace(PROFILES["ci"], forms=4, examples=40)
@@ -50,7 +50,7 @@ def kept(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 @pytest.fixture
 def lying(monkeypatch: pytest.MonkeyPatch) -> None:
     """Known in fresh processes too."""
-    monkeypatch.setenv("CONFORMANCE_PLUGINS", "tests.fuzz.lying")
+    monkeypatch.setenv("CONFORMANCE_PLUGINS", "tests.fuzz.faulty_backends")
     monkeypatch.setenv("LYING_FAULT", "odd sizes")
 
 
@@ -73,14 +73,14 @@ def test_a_finding_is_confirmed_kept_and_found_once(kept: Path, lying: None) -> 
 
 
 def test_what_a_fresh_process_does_not_show_is_no_finding(kept: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("CONFORMANCE_PLUGINS", "tests.fuzz.lying")
+    monkeypatch.setenv("CONFORMANCE_PLUGINS", "tests.fuzz.faulty_backends")
     monkeypatch.setenv("LYING_FAULT", "none")
     finding = confirm(finding_of(ODD, WRONG, "lying", "cpu"))
     assert not finding.confirmed
 
 
 def test_a_process_that_died_is_a_finding_of_the_next_session(kept: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("CONFORMANCE_PLUGINS", "tests.fuzz.lying")
+    monkeypatch.setenv("CONFORMANCE_PLUGINS", "tests.fuzz.faulty_backends")
     monkeypatch.setenv("LYING_FAULT", "segfault")
     deadly = replace(ODD, calls=(replace(ODD.calls[0], dims={"b": 2, "n": 17}),))
     (kept / "fuzz").mkdir()
@@ -92,7 +92,7 @@ def test_a_process_that_died_is_a_finding_of_the_next_session(kept: Path, monkey
 
 
 def test_a_process_that_lost_its_gpu_ends_and_another_goes_on(kept: Path) -> None:
-    options = "-b lying -m pointwise.chain --plugin tests.fuzz.lying --no-guards --profile ci --json"
+    options = "-b lying -m pointwise.chain --plugin tests.fuzz.faulty_backends --no-guards --profile ci --json"
     env = {**os.environ, "LYING_FAULT": "lost gpu", "CONFORMANCE_HOME": str(kept)}
     ended = subprocess.run(
         [sys.executable, "-m", "conformance.cli", "fuzz", *options.split()], env=env, capture_output=True, text=True, timeout=300
@@ -102,7 +102,7 @@ def test_a_process_that_lost_its_gpu_ends_and_another_goes_on(kept: Path) -> Non
 
 
 def test_a_hang_is_cut_off_and_the_run_goes_on(kept: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("CONFORMANCE_PLUGINS", "tests.fuzz.lying")
+    monkeypatch.setenv("CONFORMANCE_PLUGINS", "tests.fuzz.faulty_backends")
     monkeypatch.setenv("LYING_FAULT", "hang")
     one = session(LyingBackend("hang"), kept, ("pointwise.chain", "norm.rmsnorm"), patience=1.0)
     one.run()
@@ -112,7 +112,7 @@ def test_a_hang_is_cut_off_and_the_run_goes_on(kept: Path, monkeypatch: pytest.M
 
 
 def test_a_hang_that_hears_no_signal_ends_the_process_and_another_goes_on(kept: Path) -> None:
-    options = "-b lying -m pointwise.chain --plugin tests.fuzz.lying --patience 15 --no-guards --profile ci --json"
+    options = "-b lying -m pointwise.chain --plugin tests.fuzz.faulty_backends --patience 15 --no-guards --profile ci --json"
     env = {**os.environ, "LYING_FAULT": "deaf hang", "CONFORMANCE_HOME": str(kept)}
     ended = subprocess.run(
         [sys.executable, "-m", "conformance.cli", "fuzz", *options.split()], env=env, capture_output=True, text=True, timeout=300

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from conformance.headless import fidelity
-from conformance.micrograph import load
+from conformance.library import load
 from conformance.target import Target
 
 RECORDS = sorted((Path(__file__).parents[2] / "reports" / "fidelity").glob("*.json"))

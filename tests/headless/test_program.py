@@ -11,7 +11,7 @@ from conformance import oracle
 from conformance.headless.device import described
 from conformance.headless.kernel import Kernel, notable
 from conformance.headless.program import Program
-from conformance.micrograph import load
+from conformance.library import load
 from conformance.target import DEVICES, Target
 
 SM90 = Target("sm_90")

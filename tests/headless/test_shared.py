@@ -9,7 +9,7 @@ from conformance.commands.show import show
 from conformance.headless import multi_target
 from conformance.headless.device_queries import Asked, answered, listening
 from conformance.headless.fidelity import normalised
-from conformance.micrograph import load
+from conformance.library import load
 from conformance.target import DEVICES, Target
 
 TARGETS = [Target.parse(name) for name in DEVICES]

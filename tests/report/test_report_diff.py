@@ -14,8 +14,8 @@ from report_samples import Write, cell, compile_of
 from conformance.report import facts
 from conformance.report.commands import diff as diff_command
 from conformance.report.diff import Swap, compare
-from conformance.report.render_diff import COMMENT, diff_json, diff_markdown, diff_page
 from conformance.report.load import Loaded
+from conformance.report.render_diff import COMMENT, diff_json, diff_markdown, diff_page
 
 RunOf = Callable[..., Loaded]
 NAME = "fusion/inductor/cpu/norm.a"

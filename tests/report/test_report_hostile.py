@@ -19,14 +19,14 @@ from conformance import record, trace
 from conformance.report import sanitize
 from conformance.report.annotations import annotations, command
 from conformance.report.diff import compare
-from conformance.report.render_diff import DiffTable, diff_json, diff_markdown, diff_page
-from conformance.report.render_history import history_page
 from conformance.report.history import trace as history_of
 from conformance.report.junit import write_junit
 from conformance.report.load import Loaded, load
 from conformance.report.markdown import code, escape, matrix_markdown
 from conformance.report.matrix import combine
 from conformance.report.page import write_page
+from conformance.report.render_diff import DiffTable, diff_json, diff_markdown, diff_page
+from conformance.report.render_history import history_page
 from conformance.report.terminal import findings_list, matrix_table
 
 RUN = "window.hacked = true"

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import torch
 
-from conformance.micrograph import Capture, Contract, Micrograph, Runtime, Tensor, weight
+from conformance.contract import Capture, Contract, Runtime
+from conformance.inputs import Tensor
+from conformance.micrograph import Micrograph, weight
 
 
 class Plain(Micrograph):

@@ -14,12 +14,12 @@ from conformance import oracle
 from conformance.backends.base import CannotRun, Case
 from conformance.backends.torch_tensorrt import api
 from conformance.backends.torch_tensorrt.backend import TorchTensorRTBackend
+from conformance.backends.torch_tensorrt.compile_log import Recording
 from conformance.backends.torch_tensorrt.compiled import SETTINGS, TorchTensorRTCompiled
 from conformance.backends.torch_tensorrt.engine_cache import observe_cache, twins
 from conformance.backends.torch_tensorrt.installed import installed
 from conformance.backends.torch_tensorrt.instrument import Recorder
-from conformance.backends.torch_tensorrt.compile_log import Recording
-from conformance.micrograph import load
+from conformance.library import load
 from conformance.stage import STAGES, Stage
 from conformance.target import Target
 from conformance.verdict import Kind, Verdict

@@ -6,8 +6,9 @@ import inspect
 
 import pytest
 
-from conformance import micrograph, seeded
+from conformance import seeded
 from conformance.errors import UsageError
+from conformance.library import load
 from conformance.seeded.fault import find, swapped
 from conformance.stage import STAGES
 
@@ -23,7 +24,7 @@ def test_forty_faults_over_all_stages() -> None:
 def test_says_what_it_does_and_where(fault: seeded.Fault) -> None:
     assert fault.what.endswith("."), "a sentence"
     assert fault.kinds and fault.micrographs
-    assert set(fault.micrographs) <= set(micrograph.load())
+    assert set(fault.micrographs) <= set(load())
 
 
 @pytest.mark.parametrize("fault", INDUCTOR, ids=lambda fault: fault.name)

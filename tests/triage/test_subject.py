@@ -7,8 +7,9 @@ from pathlib import Path
 import pytest
 import torch
 
-from conformance import micrograph, oracle
+from conformance import oracle
 from conformance.errors import UsageError
+from conformance.library import load
 from conformance.triage.subject import find
 
 HEAD = "import torch\nexample_inputs = (torch.randn(3, 4),)\n"
@@ -57,6 +58,6 @@ def test_a_module_with_its_contract_from_eager(tmp_path: Path) -> None:
 
 
 def test_a_cell_of_the_suite() -> None:
-    assert find("fusion/inductor/cpu/norm.layer_norm").micrograph is micrograph.load()["norm.layer_norm"]
+    assert find("fusion/inductor/cpu/norm.layer_norm").micrograph is load()["norm.layer_norm"]
     with pytest.raises(UsageError, match="unknown micrograph"):
         find("fusion/inductor/cpu/norm.layernorm")

@@ -7,7 +7,7 @@ from functools import cached_property
 import torch
 
 from conformance.backends.autodeploy.loader import Found, Missing, find, load
-from conformance.backends.base import Backend, Case, Compiled, nowhere
+from conformance.backends.base import Backend, Case, Compiled, all_unavailable
 from conformance.stage import Stage
 from conformance.target import Target
 
@@ -29,9 +29,9 @@ class AutoDeployBackend(Backend):
 
     def unavailable(self, target: Target) -> dict[Stage, str]:
         if self._missing:
-            return nowhere(self._missing)
+            return all_unavailable(self._missing)
         if target.name == "cuda" and not torch.cuda.is_available():
-            return nowhere("no GPU here: torch.cuda.is_available() is false; use --target cpu")
+            return all_unavailable("no GPU here: torch.cuda.is_available() is false; use --target cpu")
         if target.name == "cpu":
             return {Stage.CACHE: "torch-simple, the compile backend for the CPU, keeps no compiled program; needs a GPU"}
         return {}

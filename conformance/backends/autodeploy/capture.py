@@ -13,7 +13,8 @@ from conformance.backends.autodeploy import fake_cuda
 from conformance.backends.autodeploy.loader import Loaded
 from conformance.backends.base import Case
 from conformance.errors import first_line
-from conformance.micrograph import Micrograph, Tensor
+from conformance.inputs import Tensor
+from conformance.micrograph import Micrograph
 
 
 class Unsupported(Exception):

@@ -12,7 +12,7 @@ import torch
 from torch import fx
 
 from conformance import oracle
-from conformance.backends.autodeploy import graph, fake_cuda, plan
+from conformance.backends.autodeploy import fake_cuda, graph, plan
 from conformance.backends.autodeploy.capture import Captured, Unsupported, capture
 from conformance.backends.autodeploy.inplace_hazards import lost_reads, overwritten
 from conformance.backends.autodeploy.passes import Passes, PassResult
@@ -162,7 +162,7 @@ class AutoDeployCompiled(Compiled):
             seen.facts["compile_backend"] = chosen.name
             self._program = self._callable(chosen.program)
             if chosen.recorded:
-                self.replays, self.survives = REPLAYS, False
+                self.replays, self.outputs_persist = REPLAYS, False
             self._chosen = chosen
             self._seen[Stage.CACHE] = chosen.cache
 
@@ -209,7 +209,7 @@ class AutoDeployCompiled(Compiled):
             raise self._error or RuntimeError("AutoDeploy made no program")
         return self._program(*inputs)
 
-    def ways(self) -> Mapping[str, Callable[[], AbstractContextManager[Any]]]:
+    def execution_contexts(self) -> Mapping[str, Callable[[], AbstractContextManager[Any]]]:
         """The other compile backends, and work on two streams: each must give the same."""
         if self.case.target.name != "cuda" or self._chosen is None:
             return {}

@@ -21,7 +21,7 @@ from typing import Any
 import torch
 from torch import fx
 
-from conformance.backends.autodeploy import graph, fake_cuda
+from conformance.backends.autodeploy import fake_cuda, graph
 from conformance.backends.autodeploy.loader import Loaded
 from conformance.backends.autodeploy.pattern_cache import remembered
 from conformance.errors import first_line, unknown

@@ -15,7 +15,7 @@ from conformance.backends.autodeploy.loader import Loaded
 from conformance.backends.autodeploy.passes import listening
 from conformance.backends.base import Case
 from conformance.errors import first_line
-from conformance.micrograph import Tensor
+from conformance.inputs import Tensor
 from conformance.trace import Observation
 from conformance.verdict import Verdict
 

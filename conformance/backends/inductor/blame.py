@@ -14,7 +14,7 @@ from conformance.stage import Stage
 from conformance.verdict import Kind
 
 if TYPE_CHECKING:
-    from conformance.backends.inductor.hooks import Watch
+    from conformance.backends.inductor.watch import Watch
 
 # Parts of file names, most special first.
 OWNERS: tuple[tuple[str, Stage], ...] = (

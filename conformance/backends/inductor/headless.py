@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from functools import cache
 from typing import Any
 
 from conformance import oracle
 from conformance.backends.base import Case
-from conformance.backends.inductor import InductorCompiled, _numbered
+from conformance.backends.inductor.compiled import InductorCompiled, numbered
 from conformance.headless.device import described
 from conformance.headless.kernel import Binary, Kernel
 from conformance.headless.program import Program
@@ -35,11 +34,11 @@ class HeadlessCompiled(InductorCompiled):
             "digest": digest("\n".join(kernel.source for kernel in kernels.values())),
             "instructions": sorted({name for binary in binaries.values() for name in binary.instructions}),
         }
-        texts = _numbered("program", sources)
+        texts = numbered("program", sources)
         for name, kernel in kernels.items():
             texts[f"kernel {name}"] = described_source(kernel, binaries[name])
             texts[f"ptx {name}"] = binaries[name].ptx
-        return Observation(facts, texts, live={"sources": sources, "kernels": kernels})
+        return Observation(facts, texts)
 
     def _binaries(self, kernels: dict[str, Kernel]) -> dict[str, Binary]:
         with described(self.case.target):
@@ -49,10 +48,23 @@ class HeadlessCompiled(InductorCompiled):
         return Observation({"calls": "interpreted"})
 
 
-@cache
+def described_program(case: Case, module: Any, compiled: bool = True) -> Program:
+    """The module as the described device runs it, compiled or in eager."""
+    return Program(module, case.target, compiled)
+
+
 def runs_in_eager(micrograph: type[Micrograph], target: Target) -> bool:
     """Can eager on the described device be had? Some library kernels exist on a GPU only; then it is eager on the CPU."""
-    case = Case(micrograph, target)
+    known = _RUNS.get((micrograph, target))
+    if known is None:
+        known = _RUNS[micrograph, target] = _runs_in_eager(Case(micrograph, target), target)
+    return known
+
+
+_RUNS: dict[tuple[type[Micrograph], Target], bool] = {}
+
+
+def _runs_in_eager(case: Case, target: Target) -> bool:
     return oracle.run(Program(case.module(), target, compiled=False), case.inputs(0)).error is None
 
 

@@ -4,19 +4,22 @@ from __future__ import annotations
 
 import tempfile
 from collections.abc import Callable, Iterator
-from contextlib import AbstractContextManager, ExitStack, contextmanager
+from contextlib import AbstractContextManager, contextmanager
 from pathlib import Path
 from typing import Any
-from unittest.mock import patch
 
 import torch
 from torch.utils import _pytree as pytree
 
 from conformance import oracle
-from conformance.backends.base import Case, Compiled, nowhere
-from conformance.backends.inductor import InductorBackend, InductorCompiled
-from conformance.backends.inductor.hooks import Moved, _attribute
-from conformance.micrograph import Tensor
+from conformance.backends.base import Case, Compiled, all_unavailable
+from conformance.backends.inductor import seam as seams
+from conformance.backends.inductor.backend import InductorBackend
+from conformance.backends.inductor.compiled import InductorCompiled
+from conformance.backends.inductor.seam import seam
+from conformance.checks.measured import BACKWARD_CAPTURED
+from conformance.inputs import Tensor
+from conformance.seam import Seam
 from conformance.stage import Stage
 from conformance.target import Target
 from conformance.trace import Observation
@@ -24,8 +27,6 @@ from conformance.verdict import Finding, Kind, Verdict
 
 REPLAYS = 20
 MANY = 1000
-SKIPPERS = ("cudagraph_utils", "cudagraph_trees", "compile_fx", "output_code", "utils")  # where it is called from, by name
-SKIP = "torch._inductor.cudagraph_utils:log_cudagraph_skip_and_bump_counter"
 
 
 # ----------------------------------------------------------------------------------------- CUDA graphs
@@ -36,25 +37,28 @@ class CudagraphsBackend(InductorBackend):
 
     name = "inductor_cudagraphs"
     default_target = "cuda"
+    variant_of = "inductor"
+
+    def seams(self) -> tuple[Seam, ...]:
+        return (seam, seams.cudagraphs)
 
     def targets(self) -> tuple[str, ...]:
         return ("cuda",)
 
     def unavailable(self, target: Target) -> dict[Stage, str]:
         if not torch.cuda.is_available():
-            return nowhere("needs a CUDA device")
-        return {Stage.CACHE: "the same caches as inductor's: observed there"}
+            return all_unavailable("needs a CUDA device")
+        return {**super().unavailable(target), Stage.CACHE: "the same caches as inductor's: observed there"}
 
     def compile(self, case: Case) -> Compiled:
         return CudagraphsCompiled(self, case)
 
-    @staticmethod
-    def front_door(module: Any) -> Callable[..., Any]:
-        return torch.compile(module, mode="reduce-overhead")
+    def compile_entry(self, module: Any, **options: Any) -> Callable[..., Any]:
+        return torch.compile(module, mode="reduce-overhead", **options)
 
 
 class CudagraphsCompiled(InductorCompiled):
-    survives = False  # documented: the next replay writes into the same memory
+    outputs_persist = False  # documented: the next replay writes into the same memory
     replays = REPLAYS
 
     def _open(self) -> None:
@@ -64,20 +68,12 @@ class CudagraphsCompiled(InductorCompiled):
 
     @contextmanager
     def _skips_heard(self) -> Iterator[None]:
-        owner, name = _attribute(SKIP)
-        original = getattr(owner, name)
-
-        def heard(message: str, *args: Any, **kwargs: Any) -> Any:
+        def heard(proceed: Callable[..., Any], message: str, *args: Any, **kwargs: Any) -> Any:
             self.skips.append(str(message).splitlines()[0][:200])
-            return original(message, *args, **kwargs)
+            return proceed(message, *args, **kwargs)
 
-        with ExitStack() as stack:
-            for module in SKIPPERS:
-                try:
-                    where, _ = _attribute(f"torch._inductor.{module}:{name}")
-                except Moved:
-                    continue
-                stack.enter_context(patch.object(where, name, heard))
+        table = seams.cudagraphs
+        with table.subscribe(**{key: heard for key in table.names if key.startswith("skip") and table.has(key)}):
             yield
 
     def __call__(self, *inputs: Any) -> Any:
@@ -88,7 +84,7 @@ class CudagraphsCompiled(InductorCompiled):
         return {}  # the front end is inductor's
 
     def _runtime(self) -> Observation:
-        skipped = self.skips or (torch._dynamo.utils.counters["inductor"]["cudagraph_skips"] and ["no reason given"])
+        skipped = self.skips or (seam.counters["inductor"]["cudagraph_skips"] and ["no reason given"])
         if skipped:
             facts = {"skipped": list(dict.fromkeys(skipped))}
             return Observation(facts, verdict=Verdict.FALLBACK, reason=f"no CUDA graph was recorded: {facts['skipped'][0]}")
@@ -136,9 +132,7 @@ class CudagraphsCompiled(InductorCompiled):
         return found
 
     def _recordings(self) -> int:
-        from torch._inductor.cudagraph_trees import get_container
-
-        manager = getattr(get_container(torch.cuda.current_device()), "tree_manager", None)
+        manager = getattr(seams.cudagraphs.container(torch.cuda.current_device()), "tree_manager", None)
         if manager is None:
             return 0
         return sum(len(roots) for roots in manager.roots.values())
@@ -152,20 +146,25 @@ class MaxAutotuneBackend(InductorBackend):
 
     name = "inductor_max_autotune"
     default_target = "cuda"
+    variant_of = "inductor"
+
+    def seams(self) -> tuple[Seam, ...]:
+        return (seam, seams.max_autotune)
 
     def targets(self) -> tuple[str, ...]:
         return ("cuda",)
 
     def unavailable(self, target: Target) -> dict[Stage, str]:
-        return {} if torch.cuda.is_available() else nowhere("needs a CUDA device: choices are timed")
+        if not torch.cuda.is_available():
+            return all_unavailable("needs a CUDA device: choices are timed")
+        return super().unavailable(target)
 
     def compile(self, case: Case) -> Compiled:
         return MaxAutotuneCompiled(self, case)
 
-    @staticmethod
     @contextmanager
-    def settings(case: Case) -> Iterator[None]:
-        with InductorBackend.settings(case), torch._inductor.config.patch(max_autotune=True, max_autotune_gemm_backends="TRITON"):
+    def settings(self, case: Case) -> Iterator[None]:
+        with super().settings(case), seam.config.patch(max_autotune=True, max_autotune_gemm_backends="TRITON"):
             yield
 
 
@@ -177,15 +176,14 @@ class MaxAutotuneCompiled(InductorCompiled):
 
     @contextmanager
     def _choices_heard(self) -> Iterator[None]:
-        owner, name = _attribute("torch._inductor.select_algorithm:add_feedback_saver")
-        selector = owner.get_algorithm_selector_cache()
+        selector = seams.max_autotune.selector()
 
         def heard(timings: dict[Any, float], operation: str, *_: Any) -> None:
             best = min(timings, key=lambda choice: timings[choice])
             taken = f"{best.name}: {getattr(best, 'description', '')}"
             self.tuned.append({"operation": operation, "of": len(timings), "taken": taken, "ms": round(timings[best], 5)})
 
-        getattr(owner, name)(heard)
+        seams.max_autotune.add_feedback_saver(heard)
         try:
             yield
         finally:
@@ -220,13 +218,16 @@ class CompiledAutogradBackend(InductorBackend):
     """The backward pass is captured as a whole, accumulation of gradients included."""
 
     name = "inductor_autograd"
+    variant_of = "inductor"
+
+    def seams(self) -> tuple[Seam, ...]:
+        return (seam, seams.compiled_autograd)
 
     def targets(self) -> tuple[str, ...]:
         return ("cpu", "cuda")
 
     def unavailable(self, target: Target) -> dict[Stage, str]:
-        reasons = super().unavailable(target)
-        return reasons or {Stage.CACHE: "the same caches as inductor's: observed there"}
+        return {Stage.CACHE: "the same caches as inductor's: observed there", **super().unavailable(target)}
 
     def compile(self, case: Case) -> Compiled:
         return CompiledAutogradCompiled(self, case)
@@ -234,8 +235,7 @@ class CompiledAutogradBackend(InductorBackend):
 
 class CompiledAutogradCompiled(InductorCompiled):
     def around_backward(self) -> AbstractContextManager[Any]:
-        owner, name = _attribute("torch._dynamo.compiled_autograd:_enable")
-        return getattr(owner, name)(torch.compile)
+        return seams.compiled_autograd.enable(torch.compile)
 
     def recapture(self) -> dict[str, Any]:
         return {}
@@ -250,7 +250,7 @@ class CompiledAutogradCompiled(InductorCompiled):
         seen.facts["graphs"] -= seen.facts["graphs"] > 1  # one more than in the forward alone: the backward
         seen.facts["backward_captured"] = self._snapshot["compiles"] > 1
         if not seen.facts["backward_captured"]:
-            seen.findings.append(Finding(Kind.GRAPH_BREAK, "CAP005", "the backward pass was not captured"))
+            seen.findings.append(Finding(Kind.GRAPH_BREAK, BACKWARD_CAPTURED, "the backward pass was not captured"))
         return seen
 
 
@@ -261,13 +261,16 @@ class AheadOfTimeBackend(InductorBackend):
     """AOTInductor: export, compile to a package, load it, run that."""
 
     name = "inductor_aot"
+    variant_of = "inductor"
+
+    def seams(self) -> tuple[Seam, ...]:
+        return (seam, seams.ahead_of_time)
 
     def targets(self) -> tuple[str, ...]:
         return ("cpu", "cuda")
 
     def unavailable(self, target: Target) -> dict[Stage, str]:
-        reasons = super().unavailable(target)
-        return reasons or {Stage.CACHE: "a package is its own cache: loading it is the runtime stage"}
+        return {Stage.CACHE: "a package is its own cache: loading it is the runtime stage", **super().unavailable(target)}
 
     def compile(self, case: Case) -> Compiled:
         return AheadOfTimeCompiled(self, case)
@@ -276,15 +279,14 @@ class AheadOfTimeBackend(InductorBackend):
 @contextmanager
 def _settings_kept() -> Iterator[None]:
     """Packaging changes settings for good: whoever compiles next would miss the cache."""
-    config = torch._inductor.config
-    before = config.get_config_copy()
+    before = seams.ahead_of_time.config_copy()
     try:
         yield
     finally:
-        now = config.get_config_copy()
+        now = seams.ahead_of_time.config_copy()
         for name in before:
             if now.get(name) is not before[name] and now.get(name) != before[name]:
-                setattr(config, name, before[name])
+                setattr(seam.config, name, before[name])
 
 
 class AheadOfTimeCompiled(InductorCompiled):
@@ -318,8 +320,8 @@ class AheadOfTimeCompiled(InductorCompiled):
                 self._why = f"torch.export: {type(error).__name__}: {str(error).splitlines()[0][:160]}"
                 return
             folder = self._stack.enter_context(tempfile.TemporaryDirectory(prefix="conformance-aot-"))
-            package = torch._inductor.aoti_compile_and_package(exported, package_path=str(Path(folder) / "model.pt2"))
-            self._fn = torch._inductor.aoti_load_package(package)
+            package = seams.ahead_of_time.package(exported, package_path=str(Path(folder) / "model.pt2"))
+            self._fn = seams.ahead_of_time.load(package)
         self.watch.compiles = max(self.watch.compiles, 1)
 
     def __call__(self, *inputs: Any) -> Any:

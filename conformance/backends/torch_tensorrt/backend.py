@@ -6,7 +6,7 @@ from typing import Any
 
 import torch
 
-from conformance.backends.base import Backend, CannotRun, Case, Compiled, nowhere
+from conformance.backends.base import Backend, CannotRun, Case, Compiled, all_unavailable
 from conformance.backends.torch_tensorrt import api
 from conformance.backends.torch_tensorrt.compiled import TorchTensorRTCompiled
 from conformance.backends.torch_tensorrt.installed import RTX, installed, missing
@@ -39,12 +39,12 @@ class TorchTensorRTBackend(Backend):
     def unavailable(self, target: Target) -> dict[Stage, str]:
         found = installed()
         if why := missing(found):
-            return nowhere(why)
+            return all_unavailable(why)
         assert found is not None
         if self._loaded and (why := api.broken()):  # importing it only to look would cost seconds
-            return nowhere(why)
+            return all_unavailable(why)
         if target.name == "cuda":
-            return {} if torch.cuda.is_available() else nowhere(f"{NO_GPU}: without one, take a described one (--target sm_90)")
+            return {} if torch.cuda.is_available() else all_unavailable(f"{NO_GPU}: without one, take a described one (--target sm_90)")
         if target.headless and not found.rtx:
             return dict.fromkeys((Stage.CODEGEN, Stage.CACHE), STANDARD_BUILDER) | {Stage.RUNTIME: NO_GPU}
         return {Stage.RUNTIME: NO_GPU} if target.headless else {}

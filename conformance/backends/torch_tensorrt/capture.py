@@ -13,7 +13,7 @@ from torch.export import Dim, ExportedProgram
 
 from conformance.backends.base import Case
 from conformance.errors import first_line
-from conformance.micrograph import Tensor, _size
+from conformance.inputs import Tensor, size_of
 from conformance.oracle import clone_inputs
 
 # What torch.export raises when it says that it does not take a program, as opposed to breaking on it.
@@ -66,7 +66,7 @@ def bounds(size: int) -> tuple[int, int]:
 
 def _sized(case: Case, which: Mapping[str, int]) -> list[tuple[int, ...] | None]:
     dims = {**case.micrograph.dims, **case.sizes, **which}
-    return [tuple(_size(term, dims) for term in spec.names()) if isinstance(spec, Tensor) else None for spec in case.micrograph.inputs]
+    return [tuple(size_of(term, dims) for term in spec.names()) if isinstance(spec, Tensor) else None for spec in case.micrograph.inputs]
 
 
 def _dynamic_shapes(case: Case, dynamic: tuple[str, ...]) -> tuple[Any, ...] | None:

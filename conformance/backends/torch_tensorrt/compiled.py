@@ -14,10 +14,10 @@ from conformance.backends.base import CannotRun, Case, Compiled
 from conformance.backends.torch_tensorrt import observers, runtime
 from conformance.backends.torch_tensorrt.api import Library
 from conformance.backends.torch_tensorrt.capture import Captured, Refused, capture
-from conformance.backends.torch_tensorrt.engine_cache import observe_cache
-from conformance.backends.torch_tensorrt.program import Program, out_spec, state_of
-from conformance.backends.torch_tensorrt.instrument import Recorder, capability_of
 from conformance.backends.torch_tensorrt.compile_log import Recording
+from conformance.backends.torch_tensorrt.engine_cache import observe_cache
+from conformance.backends.torch_tensorrt.instrument import Recorder, capability_of
+from conformance.backends.torch_tensorrt.program import Program, out_spec, state_of
 from conformance.errors import first_line
 from conformance.stage import Stage
 from conformance.trace import Observation

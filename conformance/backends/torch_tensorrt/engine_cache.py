@@ -17,9 +17,9 @@ from torch.fx.node import map_arg
 from conformance import graphs, oracle
 from conformance.backends.torch_tensorrt.api import Library
 from conformance.backends.torch_tensorrt.capture import capture
-from conformance.backends.torch_tensorrt.program import state_of
-from conformance.backends.torch_tensorrt.instrument import Recorder
 from conformance.backends.torch_tensorrt.compile_log import Engine, Recording, snapshot
+from conformance.backends.torch_tensorrt.instrument import Recorder
+from conformance.backends.torch_tensorrt.program import state_of
 from conformance.errors import first_line
 from conformance.trace import Observation, digest
 from conformance.verdict import Finding, Kind, Verdict

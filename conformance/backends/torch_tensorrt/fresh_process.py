@@ -16,7 +16,7 @@ from typing import Any
 import torch
 
 from conformance import oracle
-from conformance.micrograph import load
+from conformance.library import load
 
 
 class Loader:

@@ -32,7 +32,7 @@ def capture(record: Recording, captured: Captured, breaks: bool) -> Observation:
         Finding(Kind.EXTRA_RECOMPILE, "TRT001", f"the dim {dim} did not stay symbolic: {why}")
         for dim, why in captured.specialized.items()
     ]
-    return Observation(facts, {"graph": graphs.text(gm)}, findings=findings, live={"program": captured.program})
+    return Observation(facts, {"graph": graphs.text(gm)}, findings=findings)
 
 
 def decomposition(record: Recording, library: Library) -> Observation:
@@ -53,7 +53,7 @@ def decomposition(record: Recording, library: Library) -> Observation:
     texts = {"graph": graphs.text(gm)}
     if record.lifted_buffers and record.lifted is not None:
         texts["graph with lifted buffers"] = shown(record.lifted)
-    return Observation(facts, texts, live={"graph": gm, "lifted": record.lifted})
+    return Observation(facts, texts)
 
 
 def postgrad(record: Recording) -> Observation:
@@ -86,7 +86,7 @@ def postgrad(record: Recording) -> Observation:
         for run in record.passes
         for name in run.disturbed
     ]
-    return Observation(facts, texts, findings=findings, live={"before": before, "after": gm, "passes": record.passes})
+    return Observation(facts, texts, findings=findings)
 
 
 def fusion(record: Recording, library: Library) -> Observation:
@@ -107,7 +107,7 @@ def fusion(record: Recording, library: Library) -> Observation:
         return Observation(facts, {"graph": shown(_final(record))}, Verdict.FALLBACK, reason)
     texts = {"partitions": shown(_final(record))}
     texts |= {f"engine {engine.name}": shown(engine.graph) for engine in record.engines}
-    return Observation(facts, texts, live={"graph": record.partitioned})
+    return Observation(facts, texts)
 
 
 def codegen(record: Recording, capability: str) -> Observation:
@@ -130,7 +130,7 @@ def codegen(record: Recording, capability: str) -> Observation:
         facts["programs"] = sum(bool(engine.plan) for engine in record.engines)
     texts = {f"network {engine.name}": _network(engine) for engine in record.engines}
     texts |= {f"built layers of {engine.name}": "\n".join(engine.built) for engine in record.engines}
-    return Observation(facts, texts, findings=list(_miswritten(record)), live={"engines": record.engines})
+    return Observation(facts, texts, findings=list(_miswritten(record)))
 
 
 # --------------------------------------------------------------------------------------------- details

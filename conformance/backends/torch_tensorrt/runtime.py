@@ -16,9 +16,9 @@ from typing import TYPE_CHECKING, Any
 import torch
 
 from conformance import oracle
+from conformance.backends.torch_tensorrt.compile_log import Recording
 from conformance.backends.torch_tensorrt.fresh_process import Loader
 from conformance.backends.torch_tensorrt.instrument import Recorder
-from conformance.backends.torch_tensorrt.compile_log import Recording
 from conformance.errors import UsageError, first_line
 from conformance.trace import Observation
 from conformance.verdict import Finding, Kind, Verdict

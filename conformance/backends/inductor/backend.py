@@ -1,0 +1,176 @@
+"""The Inductor backend: what it makes code for, with which settings, and what is made ready before processes are forked."""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack, contextmanager
+from shutil import which
+from typing import Any
+
+import torch
+
+from conformance import scenario
+from conformance.backends.base import Backend, Case, Compiled, all_unavailable
+from conformance.backends.inductor.seam import seam
+from conformance.headless import unavailable as not_described
+from conformance.inputs import Tensor
+from conformance.seam import Seam
+from conformance.stage import Stage
+from conformance.target import DEVICES, Target
+
+# Modules that the first compile of a process would import.
+FIRST_COMPILE = (
+    "torch._dynamo.backends.inductor",
+    "torch._dynamo.repro.after_dynamo",
+    "torch._inductor.codegen.cpp",
+    "torch._inductor.codegen.cpp_wrapper_cpu",
+    "torch._inductor.codegen.wrapper",
+    "torch._inductor.compile_fx",
+    "torch._inductor.kernel.bmm",
+    "torch._inductor.kernel.conv",
+    "torch._inductor.metrics",
+    "torch._inductor.scheduler",
+    "torch.utils.cpp_extension",
+    "sympy.tensor.tensor",
+)
+CONFIGS = {"inductor": "config", "dynamo": "dynamo_config", "functorch": "functorch_config"}  # a setting's first word → the seam's key
+
+
+class InductorBackend(Backend):
+    name = "inductor"
+    package = "torch"
+
+    def versions(self) -> dict[str, str]:
+        found = {"torch": str(torch.__version__)}
+        try:
+            import triton
+
+            found["triton"] = triton.__version__
+        except ImportError:
+            pass
+        return found
+
+    def targets(self) -> tuple[str, ...]:
+        return ("cpu", "cuda", *DEVICES)
+
+    def seams(self) -> tuple[Seam, ...]:
+        return (seam,)
+
+    def unavailable(self, target: Target) -> dict[Stage, str]:
+        if target.name == "cuda" and not torch.cuda.is_available():
+            return all_unavailable("needs a CUDA device; use a headless target such as sm_90 here")
+        if target.headless and (reason := not_described(target)):
+            return all_unavailable(reason)
+        if target.name == "cpu" and not _has_cpp_compiler():
+            return all_unavailable("needs a C++ compiler: install g++ (Debian: apt-get install g++)")
+        reasons: dict[Stage, str] = {}
+        for table in reversed(self.seams()):
+            reasons |= table.unavailable()
+        return reasons
+
+    def compile(self, case: Case) -> Compiled:
+        if case.target.headless:
+            from conformance.backends.inductor.headless import HeadlessCompiled
+
+            return HeadlessCompiled(self, case)
+        from conformance.backends.inductor.compiled import InductorCompiled
+
+        return InductorCompiled(self, case)
+
+    def eager(self, case: Case, module: Any) -> Callable[..., Any]:
+        if case.target.headless:
+            from conformance.backends.inductor.headless import described_program, runs_in_eager
+
+            if runs_in_eager(case.micrograph, case.target):
+                return described_program(case, module, compiled=False)
+        return module
+
+    def program(self, case: Case, module: Any) -> Callable[..., Any]:
+        """The compiled module, called with the tensors of `case.inputs()`."""
+        if case.target.headless:
+            from conformance.backends.inductor.headless import described_program
+
+            return described_program(case, module)
+        return self.compile_entry(module, **case.micrograph.options)
+
+    def preload(self, target: Target) -> None:
+        """What the first compile of a process would import and compute, none of which depends on what is compiled."""
+        import importlib
+
+        for name in FIRST_COMPILE:
+            try:
+                importlib.import_module(name)
+            except ImportError:  # another version: the first compile will find what it needs
+                continue
+        for key in ("system_key", "torch_key"):  # digests of the sources of triton and torch
+            if seam.has(key):
+                getattr(seam, key)()
+        if target.name == "cpu" and seam.has("pick_vec_isa"):
+            bool(seam.pick_vec_isa())  # its truth is what is asked of the C++ compiler; the answer is kept on disk
+        if not target.headless:
+            _register_patterns(torch.device(target.torch_device))
+
+    # ------------------------------------------------------- what every process that compiles the same case agrees on
+
+    def compile_entry(self, module: Any, **options: Any) -> Callable[..., Any]:
+        return torch.compile(module, **options)
+
+    def compile_function(self, case: Case) -> Callable[..., Any]:
+        """What a scenario compiles other functions with, and its options."""
+        if case.target.headless:
+            return scenario.only_modules(f"{self.name} for {case.target}")
+        return torch.compile
+
+    @contextmanager
+    def settings(self, case: Case) -> Iterator[None]:
+        with ExitStack() as stack:
+            for name, value in case.micrograph.settings.items():
+                part, _, setting = name.partition(".")
+                stack.enter_context(getattr(seam, CONFIGS[part]).patch(**{setting: value}))
+            if case.micrograph.contract.runtime.random:
+                # The only way to draw the same numbers as eager: let eager's own ops draw them.
+                stack.enter_context(seam.config.patch(fallback_random=True))
+            if case.target.name != "cpu":
+                # Whether a matmul is padded is decided by a stopwatch: the same program would not be made twice.
+                stack.enter_context(seam.config.patch(shape_padding=False))
+            yield
+
+    def settings_changed(self) -> dict[str, str]:
+        return {
+            "torch._inductor.config.fallback_random = True": "micrographs that draw random numbers: eager's own ops draw them, so that the numbers can be compared",
+            "torch._inductor.config.shape_padding = False": "GPU targets: whether a matmul is padded is decided by a stopwatch, so that the same program would not be made twice",
+            "TORCHINDUCTOR_CACHE_DIR": "a new folder for every compile: each starts from empty caches",
+            "torch.set_num_threads": "the same number in every process (`--threads`): generated code depends on it",
+        }
+
+    def marked(self, case: Case, inputs: tuple[Any, ...]) -> tuple[Any, ...]:
+        capture = case.micrograph.contract.capture
+        if capture.dynamic or capture.unbacked:
+            for spec, value in zip(case.micrograph.inputs, inputs, strict=True):
+                if isinstance(spec, Tensor):
+                    _mark(value, spec.names(), {*capture.dynamic}, {*capture.unbacked})
+        return inputs
+
+
+def _register_patterns(device: torch.device) -> None:
+    """The patterns of the graph passes, registered with the arguments with which a compile registers them: it would otherwise do so
+    a second time."""
+    if seam.has("joint_patterns"):
+        seam.joint_patterns(device)
+    if seam.has("post_grad_patterns"):
+        seam.post_grad_patterns()
+
+
+def _mark(value: torch.Tensor, names: tuple[str, ...], dynamic: set[str], unbacked: set[str]) -> None:
+    for index, name in enumerate(names):
+        used = set(re.findall(r"[a-z]\w*", name))
+        if used & unbacked:
+            seam.mark_unbacked(value, index)
+        elif used & dynamic and value.shape[index] > 1:
+            seam.mark_dynamic(value, index)
+
+
+def _has_cpp_compiler() -> bool:
+    return any(which(name) for name in (os.environ.get("CXX") or "g++", "g++", "clang++", "c++"))

@@ -1,0 +1,247 @@
+"""The cache stage: miss, then hit; what changed must miss; saved artifacts hit in a process that compiled nothing.
+
+Each compile starts from empty caches. Every probe compiles the same case once more with one thing changed, and stops at the miss where
+a miss is all that is asked for: no kernel is built for it.
+"""
+
+from __future__ import annotations
+
+import copy
+import json
+import os
+import shutil
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import torch
+
+from conformance import backends, oracle, scenario
+from conformance.backends.base import Case
+from conformance.backends.inductor import guard_probes
+from conformance.backends.inductor.kernel_store import kernel_store
+from conformance.backends.inductor.seam import seam
+from conformance.errors import first_line
+from conformance.fresh import FRESH, Died
+from conformance.micrograph import Micrograph
+from conformance.target import Target
+from conformance.trace import Observation
+from conformance.verdict import Verdict
+
+if TYPE_CHECKING:
+    from conformance.backends.inductor.compiled import InductorCompiled
+
+# A setting that changes generated code, and so must be part of every key.
+CHANGED = {"realize_reads_threshold": 3}
+Probe = tuple[dict[str, int], str]  # the counters that moved, and in what the answer differs from eager
+
+
+class Missed(Exception):
+    """Raised in place of a compile, once the caches have answered that they have nothing."""
+
+
+# ------------------------------------------------------------------------------------------------- counters
+
+
+def counts() -> dict[str, int]:
+    """The cache counters that torch keeps, under one name for all versions."""
+    inductor, aot = seam.counters["inductor"], seam.counters["aot_autograd"]
+    return {
+        "fx_hit": inductor["fxgraph_cache_hit"],
+        "fx_miss": inductor["fxgraph_cache_miss"],
+        "fx_bypass": inductor["fxgraph_cache_bypass"],
+        "aot_hit": aot["autograd_cache_hit"],
+        "aot_miss": aot["autograd_cache_miss"],
+        "aot_bypass": aot["autograd_cache_bypass"],
+    }
+
+
+@contextmanager
+def counted() -> Iterator[dict[str, int]]:
+    """Counts what happens inside."""
+    before = counts()
+    difference: dict[str, int] = {}
+    yield difference
+    after = counts()
+    difference.update({name: after[name] - before[name] for name in after if after[name] != before[name]})
+
+
+def _stop_at_miss(proceed: Callable[..., Any], *_: Any, **__: Any) -> Any:
+    raise Missed
+
+
+# --------------------------------------------------------------------------------------------------- probes
+
+
+class CacheStage:
+    """The probes of one compile."""
+
+    def __init__(self, compiled: InductorCompiled, first: dict[str, int], compiles: int) -> None:
+        self.compiled, self.case, self.backend = compiled, compiled.case, compiled.backend
+        self.first = {name: count for name, count in first.items() if count}
+        self.compiles = compiles
+        self.module = self.case.module()
+        self.ref = self._reference()
+
+    def observe(self) -> Observation:
+        facts: dict[str, Any] = {"first": self.first}
+        if self.first.get("fx_bypass") or self.first.get("aot_bypass"):
+            promised = self.case.micrograph.contract.cache.cacheable
+            verdict = Verdict.FALLBACK if promised else Verdict.UNSUPPORTED
+            return Observation(facts, verdict=verdict, reason=f"the cache was bypassed: {self._bypass_reason()}")
+        if self.case.micrograph.has_scenario():
+            facts["again"], wrong = self._played_again()
+            return Observation(facts | {"differs": {"again": wrong} if wrong else {}})
+        artifacts = torch.compiler.save_cache_artifacts()
+        if self.case.target.name == "cuda" and any(g.kernels for g in self.compiled.watch.graphs):
+            facts["cubins"] = sum(1 for _ in self.compiled.folder.rglob("*.cubin"))
+        self.compiled.watch.rung = ""
+        differs: dict[str, str] = {}
+        for name, probe in [*self._probes(), ("fresh_process", lambda: self._in_fresh_process(artifacts))]:
+            facts[name], wrong = probe()
+            differs |= {name: wrong} if wrong else {}
+        return Observation(facts | {"differs": differs})
+
+    def _bypass_reason(self) -> str:
+        for name, _, payload in self.compiled.watch.events:
+            if "bypass" in name:
+                try:
+                    return str(json.loads(payload)["cache_bypass_reason"]).splitlines()[0][:200]
+                except (ValueError, KeyError, IndexError):
+                    continue
+        return "torch does not say why"
+
+    def _probes(self) -> Iterator[tuple[str, Callable[[], Probe]]]:
+        capture = self.case.micrograph.contract.capture
+        yield "again", self._again
+        yield "changed_config", lambda: self._misses(settings=CHANGED)
+        if self.compiles == 1 and changed_constant(copy.deepcopy(self.compiled.watch.captured[0])):  # by now it holds more
+            yield "changed_constant", lambda: self._altered(self._misses)
+        static = [dim for dim in capture.recompiles if dim not in capture.dynamic]
+        if static:
+            size = guard_probes.sizes_to_probe(self.case.micrograph.dims[static[0]])[0]
+            yield "changed_input", lambda: self._misses(self.case.inputs(0, **{static[0]: size}))
+        if self.compiles == 1:
+            for what, inputs in self._other_kinds():
+                yield what, lambda inputs=inputs: self._misses(inputs)  # type: ignore[misc]
+
+    def _call(self, inputs: tuple[Any, ...] | None = None) -> oracle.Outcome:
+        """Compile anew, with Dynamo's own memory wiped, and run."""
+        seam.reset()
+        fn = self.backend.program(self.case, self.module)
+        given = self.case.inputs(0) if inputs is None else inputs
+        steps = self.case.micrograph.steps
+        return oracle.run(lambda *x: fn(*self.backend.marked(self.case, x)), given, self.module, calls=steps)
+
+    def _again(self) -> Probe:
+        """A second compile of the same graph, in the same process."""
+        with counted() as moved:
+            outcome = self._call()
+        differences = oracle.compare(outcome, self.ref)
+        return moved, str(differences[0]) if differences else ""
+
+    def _played_again(self) -> Probe:
+        """The whole scenario once more, from what the caches hold by now."""
+        with counted() as moved, self.compiled.player() as (module, run):
+            outcome = oracle.play(module, run, self.case.inputs(0))
+        differences = oracle.compare(outcome, self.ref)
+        return moved, str(differences[0]) if differences else ""
+
+    def _misses(self, inputs: tuple[Any, ...] | None = None, settings: dict[str, Any] | None = None) -> Probe:
+        """What must not be served from the cache: the same graph under other settings, or another graph."""
+        stop = seam.subscribe(codegen_and_compile=_stop_at_miss)
+        with seam.config.patch(settings or {}), stop, counted() as moved:
+            self._call(inputs)
+        return moved, ""
+
+    def _other_kinds(self) -> Iterator[tuple[str, tuple[Any, ...]]]:
+        """The same values in another dtype, and with other strides."""
+        for what, inputs, must in guard_probes.changes(self.case, self.case.inputs(0)):
+            if must and oracle.run(self.module, oracle.clone_inputs(inputs), self.module).error is None:
+                yield "changed_strides" if "strides" in what else "changed_dtype", inputs
+
+    def _altered(self, probe: Callable[[], Probe]) -> Probe:
+        """The same program with another number in it."""
+        self.compiled.watch.alter = changed_constant
+        try:
+            return probe()
+        finally:
+            self.compiled.watch.alter = None
+
+    def _reference(self) -> oracle.Reference:
+        micrograph, module = self.case.micrograph, self.case.module()
+        random = micrograph.contract.runtime.random
+        if micrograph.has_scenario():
+            eager: Callable[[Any], Any] = lambda module: scenario.eager(self.backend.eager(self.case, module))  # noqa: E731
+            return oracle.played(self.case.module, lambda: self.case.inputs(0), eager, random)
+        fn = self.backend.eager(self.case, module)
+        return oracle.reference(module, self.case.inputs(0), random=random, calls=micrograph.steps, fn=fn)
+
+    # ------------------------------------------------------------------------------------------ fresh process
+
+    def _in_fresh_process(self, artifacts: Any) -> Probe:
+        """Artifacts, loaded in a process that has compiled nothing."""
+        if not artifacts or not artifacts[0]:
+            return {}, "save_cache_artifacts() gave nothing"
+        folder = self.compiled.folder
+        for name in ("fxgraph", "aotautograd"):  # what a machine has that was sent the artifacts: kernels, and no graph cache
+            shutil.rmtree(folder / name, ignore_errors=True)
+        (folder / "artifacts").write_bytes(artifacts[0])
+        arguments = (self.case.micrograph, self.case.target.name, self.backend.name, str(folder))
+        try:
+            said = FRESH.call(load_and_run, *arguments)
+        except Died as died:
+            if died.death.timeout:
+                raise TimeoutError(f"the fresh process gave no answer: {died}") from None
+            return {}, f"the fresh process died: {died}"
+        if "error" in said:
+            return {}, said["error"]
+        return said["counts"], self._differs(torch.load(folder / "answer.pt", weights_only=True))
+
+    def _differs(self, got: dict[str, Any]) -> str:
+        """Outputs, and what the call left in inputs and buffers."""
+        want = self.ref.eager.outputs
+        if len(got["outputs"]) != len(want):
+            return f"{len(got['outputs'])} outputs, eager returns {len(want)}"
+        named = {f"output {index}": value for index, value in enumerate(got["outputs"])} | got["inputs"] | got["state"]
+        eager, exact = _named(self.ref.eager), _named(self.ref.exact) if self.ref.exact else {}
+        for name, value in named.items():
+            for difference in oracle.value_differences(name, value, eager.get(name), exact.get(name)):
+                return str(difference)
+        return ""
+
+
+def _named(outcome: oracle.Outcome) -> dict[str, Any]:
+    """Everything that a call left behind, by name."""
+    return {f"output {index}": value for index, value in enumerate(outcome.outputs)} | outcome.inputs | outcome.state
+
+
+def load_and_run(micrograph: type[Micrograph], target: str, backend_name: str, folder: str) -> dict[str, Any]:
+    """In a fresh process: load the artifacts, run the case, leave the answer in the folder, and tell what the caches counted."""
+    os.environ["TORCHINDUCTOR_CACHE_DIR"] = folder
+    case = Case(micrograph, Target.parse(target))
+    backend: Any = backends.get(backend_name)
+    with backend.settings(case), kernel_store():
+        torch.compiler.load_cache_artifacts((Path(folder) / "artifacts").read_bytes())
+        module = case.module()
+        with counted() as moved:
+            fn = backend.program(case, module)
+            call: Callable[..., Any] = lambda *inputs: fn(*backend.marked(case, inputs))  # noqa: E731
+            outcome = oracle.run(call, case.inputs(0), module, calls=micrograph.steps)
+    if outcome.error is not None:
+        return {"error": first_line(outcome.error)}
+    torch.save({"outputs": outcome.outputs, "inputs": outcome.inputs, "state": outcome.state}, Path(folder) / "answer.pt")
+    return {"counts": moved}
+
+
+def changed_constant(gm: torch.fx.GraphModule) -> bool:
+    """Change the first number that the graph computes with; False where there is none."""
+    for node in gm.graph.nodes:
+        if node.op in ("call_function", "call_method"):
+            for index, value in enumerate(node.args):
+                if type(value) is float and abs(value) < 1e30:
+                    node.update_arg(index, value + 0.5)
+                    gm.recompile()
+                    return True
+    return False

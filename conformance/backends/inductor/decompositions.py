@@ -1,0 +1,41 @@
+"""Which ops of a graph should have been decomposed, by torch's own tables."""
+
+from __future__ import annotations
+
+from functools import cache
+from typing import Any
+
+import torch
+from torch import fx
+
+from conformance.backends.inductor.seam import seam
+from conformance.graphs import graphs_of
+
+# Ops that Inductor hands to the library although torch could decompose them.
+WHOLE = {"aten._scaled_dot_product_flash_attention_for_cpu.default", "aten.polar.default", "aten.cumsum.default"}
+
+
+@cache
+def _core() -> frozenset[Any]:
+    """The ops that torch decomposes for every compiler, less those that Inductor says it wants whole. Inductor's own table is not
+    asked: it is what is being examined."""
+    whole = {op for entry in seam.kept_whole for op in _overloads(entry)}
+    return frozenset(seam.core_decompositions()) - whole
+
+
+def _overloads(entry: Any) -> list[Any]:
+    return [entry] if isinstance(entry, torch._ops.OpOverload) else [getattr(entry, name) for name in entry.overloads()]
+
+
+def decomposable(gm: fx.GraphModule | None) -> list[str]:
+    """Ops of the graph that should not be there any more: core ones, and those that Inductor could only hand to the library."""
+    core, table, lowerings, fallbacks = _core(), seam.decompositions, seam.lowerings, seam.fallbacks
+
+    def left(op: Any) -> bool:
+        if op in core:
+            return True
+        random = torch.Tag.nondeterministic_seeded in op.tags  # drawn by eager's own ops, where draws must be equal
+        return op in table and (op not in lowerings or op in fallbacks) and str(op) not in WHOLE and not random
+
+    targets = {n.target for graph in graphs_of(gm) for n in graph.nodes if isinstance(n.target, torch._ops.OpOverload)}
+    return sorted(str(op) for op in targets if left(op))

@@ -1,0 +1,104 @@
+"""What the C++ compiler made, kept by what it was given: the same source with the same flags is compiled once a machine.
+
+The store stands below everything that decides what is compiled: it is asked when the command line is ready to run, and its key is the
+source, the flags, the compiler and the version of torch. So a plugin that changes generated code, flags or settings gets its own
+entries. Where a plugin replaces the function that runs the compiler, the store is not used at all.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import shlex
+import shutil
+import subprocess
+import tempfile
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+import torch
+
+from conformance import paths, plugins
+from conformance.backends.inductor.seam import seam
+
+MOST_BYTES = 2 << 30
+
+
+@contextmanager
+def kernel_store() -> Iterator[None]:
+    """Inside, the C++ compiler is asked only for what it has not made before."""
+    if not seam.has("run_cpp_compiler") or not _is_torchs_own(seam.run_cpp_compiler):
+        yield
+        return
+    with seam.subscribe(run_cpp_compiler=_stored):
+        yield
+
+
+def _is_torchs_own(function: Any) -> bool:
+    """Or has a plugin put another one in its place?"""
+    function = getattr(function, "__wrapped__", function)
+    return getattr(function, "__module__", "") == "torch._inductor.cpp_builder"
+
+
+def _stored(proceed: Callable[..., Any], command: str, folder: str) -> Any:
+    output, key = _key(command)
+    if not key:
+        return proceed(command, folder)
+    kept = paths.cache_folder("cpp", key[:2]) / key
+    if kept.is_file():
+        with suppress(OSError):
+            os.utime(kept)
+        shutil.copyfile(kept, output)
+        return None
+    result = proceed(command, folder)
+    if not plugins.named():
+        with suppress(OSError):  # a full disk costs speed only
+            handle, temporary = tempfile.mkstemp(dir=kept.parent)
+            os.close(handle)
+            shutil.copyfile(output, temporary)
+            os.replace(temporary, kept)
+    return result
+
+
+def _key(command: str) -> tuple[str, str]:
+    """The file that the command makes, and a digest of all that it depends on; "" where that cannot be told."""
+    words = shlex.split(command)
+    if "-o" not in words[:-1]:
+        return "", ""
+    output = words[words.index("-o") + 1]
+    sources = [word for word in words[1:] if word.endswith((".cpp", ".hpp")) and os.path.isfile(word)]
+    if len(sources) != 1 or output in sources:
+        return "", ""
+    hashed = hashlib.sha256(f"{torch.__version__}\0{_compiler(words[0])}\0".encode())
+    for word in words:
+        hashed.update(("source" if word in sources else "output" if word == output else word).encode() + b"\0")
+    hashed.update(Path(sources[0]).read_bytes())
+    return output, hashed.hexdigest()
+
+
+@cache
+def _compiler(name: str) -> str:
+    """Which compiler it is: its version, and on which processor `-march=native` is resolved."""
+    said = subprocess.run([name, "--version"], capture_output=True, text=True).stdout
+    return said + torch.backends.cpu.get_cpu_capability() + _processor()
+
+
+@cache
+def _processor() -> str:
+    with suppress(OSError):
+        return next(line for line in Path("/proc/cpuinfo").read_text().splitlines() if line.startswith(("flags", "Features")))
+    return ""
+
+
+def prune() -> None:
+    """Forget what was not asked for the longest, where the store has become too large."""
+    files = [(file.stat().st_mtime, file.stat().st_size, file) for file in paths.cache_folder("cpp").glob("*/*")]
+    total = sum(size for _, size, _ in files)
+    for _, size, file in sorted(files):
+        if total <= MOST_BYTES:
+            return
+        total -= size
+        file.unlink(missing_ok=True)

@@ -1,0 +1,105 @@
+"""Every private name of Dynamo, AOTAutograd and Inductor that the suite uses, with the stages that it serves.
+
+Nothing outside this file names them: `seam.counters` is `torch._dynamo.utils.counters`, and who wants to see or change what a
+function does subscribes to it (see `conformance.seam`).
+"""
+
+from __future__ import annotations
+
+import torch
+
+from conformance.seam import Name, Seam
+from conformance.stage import STAGES, Stage
+
+CAPTURE, DECOMPOSITION, POSTGRAD, FUSION, CODEGEN, RUNTIME, CACHE = STAGES
+COMPILE = "torch._inductor.compile_fx"
+PATTERNS = "torch._inductor.pattern_matcher"
+OBSERVER = "torch.fx.passes.graph_transform_observer:GraphTransformObserver"
+NO_STAGE: tuple[Stage, ...] = ()  # used by triage, bench or fuzzing alone: without it the suite loses nothing
+
+NAMES = {
+    # Settings, counters and memory of a process.
+    "dynamo_config": Name("torch._dynamo:config"),
+    "config": Name("torch._inductor:config"),
+    "functorch_config": Name("torch._functorch:config", NO_STAGE),
+    "reset": Name("torch._dynamo:reset"),
+    "clear_caches": Name("torch._inductor.utils:clear_caches"),
+    "counters": Name("torch._dynamo.utils:counters", (CAPTURE, POSTGRAD, CACHE)),
+    "metrics": Name("torch._inductor.metrics", (FUSION, CODEGEN)),
+    "mark_dynamic": Name("torch._dynamo:mark_dynamic", (CAPTURE,)),
+    "mark_unbacked": Name("torch._dynamo.decorators:mark_unbacked", (CAPTURE,)),
+    # The way of a graph through the compiler. Each is called for every program that is compiled.
+    "compile_fx": Name(f"{COMPILE}:compile_fx", (CAPTURE,), hook=True),
+    "joint_passes": Name(f"{COMPILE}:_recursive_joint_graph_passes", (DECOMPOSITION,), hook=True),
+    "post_grad_passes": Name(f"{COMPILE}:_recursive_post_grad_passes", (POSTGRAD,), hook=True),
+    "codegen_and_compile": Name(f"{COMPILE}:fx_codegen_and_compile", (DECOMPOSITION, POSTGRAD, FUSION, CODEGEN, CACHE), hook=True),
+    "schedule": Name("torch._inductor.scheduler:Scheduler.codegen", (FUSION,), hook=True),
+    "run_program": Name("torch._inductor.output_code:CompiledFxGraph.__call__", (RUNTIME,), hook=True),
+    "lower": Name("torch._inductor.graph:GraphLowering.run", NO_STAGE),
+    "define_kernel": Name("torch._inductor.codegen.wrapper:PythonWrapperCodegen.define_kernel", (FUSION, CODEGEN)),
+    "empty_strided_cpu": Name("torch._C._dynamo.guards:_empty_strided_cpu", (RUNTIME,)),
+    # What decomposition should have done.
+    "core_decompositions": Name("torch._decomp:_core_aten_decompositions_post_autograd", (DECOMPOSITION,)),
+    "kept_whole": Name("torch._inductor.decomposition:decomps_to_exclude", (DECOMPOSITION,)),
+    "decompositions": Name("torch._decomp:decomposition_table", (DECOMPOSITION,)),
+    "lowerings": Name("torch._inductor.lowering:lowerings", (DECOMPOSITION,)),
+    "fallbacks": Name("torch._inductor.lowering:fallbacks", (DECOMPOSITION,)),
+    # The C++ compiler.
+    "pick_vec_isa": Name("torch._inductor.cpu_vec_isa:pick_vec_isa", (CODEGEN,)),
+    "run_cpp_compiler": Name("torch._inductor.cpp_builder:_run_compile_cmd", NO_STAGE),
+    # Caches.
+    "artifacts": Name("torch.compiler._cache:CacheArtifactManager", (CACHE,)),
+    "code_cache": Name("torch._inductor.codecache:PyCodeCache", (CACHE,)),
+    "system_key": Name("torch._inductor.codecache:CacheBase.get_system", NO_STAGE),
+    "torch_key": Name("torch._inductor.codecache:torch_key", NO_STAGE),
+    # Made once a process before the first compile needs them.
+    "joint_patterns": Name("torch._inductor.fx_passes.joint_graph:lazy_init", NO_STAGE),
+    "post_grad_patterns": Name("torch._inductor.fx_passes.post_grad:lazy_init", NO_STAGE),
+    # Triage: what happens inside a stage.
+    "pre_grad_passes": Name(f"{COMPILE}:_recursive_pre_grad_passes", NO_STAGE),
+    "graph_module_pass": Name(f"{OBSERVER}.apply_gm_pass", NO_STAGE),
+    "graph_pass": Name(f"{OBSERVER}.apply_graph_pass", NO_STAGE),
+    "lowering_pattern": Name(f"{PATTERNS}:LoweringPatternEntry.apply", NO_STAGE),
+    "graph_pattern": Name(f"{PATTERNS}:GraphPatternEntry.apply", NO_STAGE),
+    "replacement_pattern": Name(f"{PATTERNS}:ReplacementPatternEntry.apply", NO_STAGE),
+    "select_decompositions": Name("torch._inductor.decomposition:select_decomp_table", NO_STAGE),
+    "virtualized": Name("torch._inductor.virtualized:V", NO_STAGE),
+    "ir": Name("torch._inductor.ir", NO_STAGE),
+    "ops_handler": Name("torch._inductor.ops_handler:DefaultHandler", NO_STAGE),
+    "build_cpp_kernel": Name("torch._inductor.async_compile:AsyncCompile.cpp_pybinding", NO_STAGE),
+}
+seam = Seam("torch", lambda: str(torch.__version__), NAMES)
+
+# Variants of Inductor, each with the names that it alone needs.
+cudagraphs = Seam(
+    "torch",
+    lambda: str(torch.__version__),
+    {
+        **{
+            f"skip_in_{module}": Name(f"torch._inductor.{module}:log_cudagraph_skip_and_bump_counter", NO_STAGE)
+            for module in ("cudagraph_trees", "compile_fx", "output_code", "utils")  # modules that hold the function by its name
+        },
+        "skip": Name("torch._inductor.cudagraph_utils:log_cudagraph_skip_and_bump_counter", (RUNTIME,)),
+        "container": Name("torch._inductor.cudagraph_trees:get_container", (RUNTIME,)),
+    },
+)
+max_autotune = Seam(
+    "torch",
+    lambda: str(torch.__version__),
+    {
+        "add_feedback_saver": Name("torch._inductor.select_algorithm:add_feedback_saver", (FUSION, CACHE)),
+        "selector": Name("torch._inductor.select_algorithm:get_algorithm_selector_cache", (FUSION, CACHE)),
+    },
+)
+compiled_autograd = Seam(
+    "torch", lambda: str(torch.__version__), {"enable": Name("torch._dynamo.compiled_autograd:_enable")}
+)
+ahead_of_time = Seam(
+    "torch",
+    lambda: str(torch.__version__),
+    {
+        "package": Name("torch._inductor:aoti_compile_and_package"),
+        "load": Name("torch._inductor:aoti_load_package"),
+        "config_copy": Name("torch._inductor.config:get_config_copy"),
+    },
+)

@@ -1,0 +1,90 @@
+"""The library: micrographs loaded from a folder (or a file), linted, by name."""
+
+from __future__ import annotations
+
+import importlib.util
+import sys
+from collections.abc import Mapping
+from pathlib import Path
+from types import ModuleType
+
+from conformance import paths, scenario
+from conformance.contract import Contract
+from conformance.errors import UsageError, first_line
+from conformance.inputs import Scalar, Tensor, Value
+from conformance.micrograph import Micrograph
+from conformance.processes import in_fork
+
+PACKAGE = "conformance_micrographs"
+
+
+def load(folder: Path | str | None = None) -> dict[str, type[Micrograph]]:
+    """All micrographs of a folder (or of one file), by name; without one, those that ship with the suite. Folders inside are read,
+    too: `upstream/mutation.py` holds the family `mutation` of `upstream.mutation`."""
+    folder = paths.micrographs() if folder is None else Path(folder)
+    files = [folder] if folder.suffix == ".py" else sorted(folder.rglob("[!_]*.py"))
+    if not files or not folder.exists():
+        raise UsageError(f"no micrographs in {folder}: expected Python files with Micrograph classes")
+    found: dict[str, type[Micrograph]] = {}
+    for file in files:
+        module = _import(file, folder)
+        for value in vars(module).values():
+            if isinstance(value, type) and issubclass(value, Micrograph) and value.__module__ == module.__name__:
+                if not value.__name__.startswith("_"):
+                    _lint(value, file)
+                    found[value.name()] = value
+    return dict(sorted(found.items()))
+
+
+def must_run(library: Mapping[str, type[Micrograph]]) -> None:
+    """A micrograph that eager cannot run says nothing about a compiler. They are run in a process of their own: one that has started
+    OpenMP's threads cannot be forked any more."""
+    if problem := in_fork(lambda: _first_problem(library)):
+        raise UsageError(problem)
+
+
+def _first_problem(library: Mapping[str, type[Micrograph]]) -> str:
+    for name, cls in library.items():
+        try:
+            module = cls.build()
+            module.play(scenario.eager(module), *cls.example())
+        except Exception as error:
+            if not cls.contract.runtime.raises:
+                return f"{name} does not run in eager: {first_line(error)}"
+    return ""
+
+
+def _import(file: Path, folder: Path) -> ModuleType:
+    inside = file.relative_to(folder).with_suffix("").parts if folder.suffix != ".py" else (file.stem,)
+    name = ".".join((PACKAGE, *inside))
+    if (known := sys.modules.get(name)) is not None and getattr(known, "__file__", None) == str(file):
+        return known
+    spec = importlib.util.spec_from_file_location(name, file)
+    assert spec and spec.loader
+    module = importlib.util.module_from_spec(spec)
+    for depth in range(1, len(inside) + 1):  # packages, so that a class is found again by its module's name
+        package = name.rsplit(".", depth)[0]
+        sys.modules.setdefault(package, ModuleType(package)).__path__ = []  # type: ignore[attr-defined]
+    sys.modules[name] = module
+    try:
+        spec.loader.exec_module(module)
+    except Exception as error:
+        del sys.modules[name]
+        raise UsageError(f"{file} does not import: {first_line(error)}") from None
+    return module
+
+
+def _lint(cls: type[Micrograph], file: Path) -> None:
+    if not isinstance(getattr(cls, "contract", None), Contract):
+        raise UsageError(f"{file}: {cls.__name__} has no contract; add `contract = Contract(...)`")
+    for index, spec in enumerate(cls.inputs):
+        if not isinstance(spec, (Tensor, Scalar, Value)):
+            raise UsageError(f"{file}: input {index} of {cls.__name__} is a {type(spec).__name__}, not a Tensor, Scalar or Value")
+        if isinstance(spec, Tensor):
+            try:
+                spec.sizes(cls.dims)
+            except UsageError as error:
+                raise UsageError(f"{file}: input {index} of {cls.__name__}: {error}") from None
+    unknown_dims = ({*cls.contract.capture.recompiles} | {*cls.contract.capture.dynamic}) - {*cls.dims}
+    if unknown_dims:
+        raise UsageError(f"{file}: the contract of {cls.__name__} names the dims {sorted(unknown_dims)}; it has {sorted(cls.dims)}")

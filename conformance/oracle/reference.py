@@ -1,0 +1,113 @@
+"""What eager gives for the same inputs, in their own dtype and in fp64."""
+
+from __future__ import annotations
+
+import copy
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import Any
+
+import torch
+from torch import nn
+from torch.utils import _pytree as pytree
+from torch.utils._python_dispatch import TorchDispatchMode
+
+from conformance.oracle.outcome import Outcome, clone_inputs, play, run
+
+
+class InDouble(TorchDispatchMode):
+    """Ask for float64 wherever the program asks for a narrower float."""
+
+    supports_higher_order_operators = True
+
+    def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+        kwargs = dict(kwargs or {})
+        dtype = kwargs.get("dtype")
+        if isinstance(dtype, torch.dtype) and dtype.is_floating_point:
+            kwargs["dtype"] = torch.float64
+        args = pytree.tree_map_only(torch.dtype, lambda d: torch.float64 if d.is_floating_point else d, args)
+        return func(*args, **kwargs)
+
+
+def widened(inputs: tuple[Any, ...]) -> tuple[Any, ...] | None:
+    """The inputs in fp64, with the same strides, offsets and sharing; None where one storage holds two dtypes."""
+    storages: dict[int, tuple[torch.dtype, torch.Tensor]] = {}
+
+    def widen(value: torch.Tensor) -> torch.Tensor | None:
+        storage, needs = value.untyped_storage(), value.requires_grad
+        if not storage.nbytes():
+            return value.detach().double().requires_grad_(needs) if value.is_floating_point() else value
+        flat = torch.empty(0, dtype=value.dtype, device=value.device).set_(storage, 0, (storage.nbytes() // value.element_size(),), (1,))
+        wide = flat.double() if value.is_floating_point() else flat
+        dtype, wide = storages.setdefault(storage.data_ptr(), (value.dtype, wide))
+        if dtype != value.dtype:
+            return None
+        return torch.as_strided(wide, value.size(), value.stride(), value.storage_offset()).detach().requires_grad_(needs)
+
+    made = tuple(widen(x) if isinstance(x, torch.Tensor) else x for x in inputs)
+    lost = any(new is None and old is not None for new, old in zip(made, inputs, strict=True))
+    return None if lost else made
+
+
+def in_double(module: nn.Module, inputs: tuple[Any, ...], *, calls: int = 1) -> Outcome | None:
+    """The same computation in fp64; None where it cannot be had."""
+    twin = copy.deepcopy(module).double()
+    arguments = widened(clone_inputs(inputs))
+    if arguments is None:
+        return None
+    with _double_by_default(), InDouble():
+        outcome = run(twin, arguments, twin, calls=calls)
+    return None if outcome.error else outcome
+
+
+@contextmanager
+def _double_by_default() -> Iterator[None]:
+    default = torch.get_default_dtype()
+    torch.set_default_dtype(torch.float64)
+    try:
+        yield
+    finally:
+        torch.set_default_dtype(default)
+
+
+@dataclass
+class Reference:
+    """What eager gives for these inputs, in their own dtype and in fp64."""
+
+    eager: Outcome
+    exact: Outcome | None
+
+
+def reference(
+    module: nn.Module, inputs: tuple[Any, ...], *, random: bool = False, calls: int = 1, fn: Callable[..., Any] | None = None
+) -> Reference:
+    """What eager gives. `fn` is the module as a target runs it, where that is not simply to call it."""
+    with torch.compiler.set_stance("force_eager"):  # eager's own control flow would go through Dynamo, and leave it changed
+        eager = run(fn or module, clone_inputs(inputs), module, calls=calls)
+        exact = None if random or eager.error else in_double(module, inputs, calls=calls)
+    if exact is not None and len(exact.outputs) != len(eager.outputs):
+        exact = None
+    return Reference(eager, exact)
+
+
+def played(build: Callable[[], nn.Module], make_inputs: Callable[[], tuple[Any, ...]], program: Callable[[Any], Any], random: bool) -> Reference:
+    """What eager gives for a scenario: a new module and new inputs each time, once as they are and once in fp64. `program` makes of a
+    module what the scenario is given to run."""
+    with torch.compiler.set_stance("force_eager"):
+        module = build()
+        eager = play(module, program(module), make_inputs())
+        exact = None if random or eager.error else _played_in_double(build(), make_inputs(), program)
+    if exact is not None and (len(exact.outputs) != len(eager.outputs) or exact.spec != eager.spec):
+        exact = None
+    return Reference(eager, exact)
+
+
+def _played_in_double(module: nn.Module, inputs: tuple[Any, ...], program: Callable[[Any], Any]) -> Outcome | None:
+    arguments = widened(inputs)
+    if arguments is None:
+        return None
+    twin = module.double()
+    with _double_by_default(), InDouble():
+        outcome = play(twin, program(twin), arguments)
+    return None if outcome.error else outcome

@@ -1,0 +1,105 @@
+"""A plan: the exact cells of a run and everything that decides how they are measured and judged. It is made once, and travels as data."""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Iterable
+from dataclasses import asdict, dataclass, field
+from typing import Any
+
+from conformance import backends, library
+from conformance.cell import Cell, select
+from conformance.errors import unknown
+from conformance.stage import STAGES, Stage
+from conformance.target import Target
+
+THREADS = 2  # what compiles see as the number of threads: generated code depends on it, so that it is the same everywhere
+
+
+@dataclass(frozen=True)
+class PlannedCase:
+    """One compile: a micrograph through a backend for a target, and the stages that are asked for."""
+
+    backend: str
+    target: str
+    micrograph: str
+    stages: tuple[Stage, ...] = STAGES
+
+    def __str__(self) -> str:
+        return f"{self.backend}/{self.target}/{self.micrograph}"
+
+    def cells(self) -> list[Cell]:
+        return [Cell(stage, self.backend, self.target, self.micrograph) for stage in self.stages]
+
+
+@dataclass(frozen=True)
+class Plan:
+    """cells         the cells of the run, in order
+    micrographs   the folder that they come from; None: those that ship with the suite
+    expectations  the folder of expectations; None: those that ship with the suite
+    baseline      are facts held against recorded runs of the same version?
+    timeout       seconds that one case may take
+    memory        bytes that the process of one case may take; None: no limit
+    threads       the number of threads that compiles see
+    plugins       modules that are loaded before the first compile
+    """
+
+    cells: tuple[Cell, ...]
+    micrographs: str | None = None
+    expectations: str | None = None
+    baseline: bool = True
+    timeout: float = 300.0
+    memory: int | None = None
+    threads: int = THREADS
+    plugins: tuple[str, ...] = field(default=())
+
+    def cases(self, cells: Iterable[Cell] | None = None) -> list[PlannedCase]:
+        """The compiles that the cells (all of them, or these) take, in the order in which they come."""
+        stages: dict[tuple[str, str, str], set[Stage]] = {}
+        for cell in self.cells if cells is None else cells:
+            stages.setdefault((cell.backend, cell.target, cell.micrograph), set()).add(cell.stage)
+        return [PlannedCase(*case, tuple(s for s in STAGES if s in asked)) for case, asked in stages.items()]
+
+    def to_json(self) -> str:
+        return json.dumps({**asdict(self), "cells": [str(cell) for cell in self.cells]})
+
+    @classmethod
+    def from_json(cls, text: str) -> Plan:
+        data: dict[str, Any] = json.loads(text)
+        data["cells"] = tuple(Cell.parse(cell) for cell in data["cells"])
+        data["plugins"] = tuple(data["plugins"])
+        return cls(**data)
+
+
+def select_cells(
+    backend_names: Iterable[str] = (),
+    stage_names: Iterable[str] = (),
+    target_names: Iterable[str] = (),
+    globs: Iterable[str] = (),
+    folder: str | None = None,
+) -> tuple[Cell, ...]:
+    """The cells that the options of a run select. Anything unknown is named. A backend for which no target is given takes its own."""
+    known = [stage.value for stage in STAGES]
+    for name in stage_names:
+        if name not in known:
+            raise unknown("stage", name, known)
+    chosen = [backends.get(name) for name in dict.fromkeys(backend_names) or backends.default_backends()]
+    targets = [Target.parse(name) for name in dict.fromkeys(target_names)]
+    micrographs = library.load(folder)
+    names = select(micrographs, list(globs) or ["*"], "micrograph")
+    if folder is not None:  # ours are run in eager by the tests
+        library.must_run({name: micrographs[name] for name in names})
+    stages = [stage for stage in STAGES if stage.value in set(stage_names)] or list(STAGES)
+    return tuple(
+        Cell(stage, backend.name, target.name, name)
+        for backend in chosen
+        for target in targets or [Target.parse(backend.default_target)]
+        for name in names
+        for stage in stages
+    )
+
+
+def cores() -> int:
+    """How many processes can run at a time here."""
+    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1

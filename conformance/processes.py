@@ -1,0 +1,386 @@
+"""Jobs in forked processes: started in milliseconds, each with a clock, and none can take the others with it.
+
+The process that forks has imported what the jobs need and has compiled nothing, so that every job starts from the same state, as a new
+process would. The controller holds the clock: a process that died, was stopped or is silent beyond the limit is ended, and its job
+ends as a `Death` that says how. All other jobs run on.
+
+    for event in Pool(2, limit=300).run(jobs): ...
+"""
+
+from __future__ import annotations
+
+import ctypes
+import faulthandler
+import gc
+import os
+import pickle
+import re
+import selectors
+import shutil
+import signal
+import struct
+import sys
+import tempfile
+import time
+from collections import deque
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import suppress
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, NoReturn
+
+from conformance.errors import first_line, printable
+
+PR_SET_PDEATHSIG = 1
+GRACE = 1.0  # seconds that a process has to write down where it hangs, before it is killed
+TICK = 1.0  # seconds between two looks at memory
+OUTPUT_KEPT = 16_384  # bytes of what a process printed
+HEAD = struct.Struct("!Q")
+
+
+@dataclass(frozen=True)
+class Job:
+    """`function(*args, say)` runs in a process of its own; what it says reaches the controller as it is said. Jobs that carry the same
+    `group` may share a process, one after the other (a CUDA context takes long to make); a job that returns True ends its process."""
+
+    key: Any
+    function: Callable[..., Any]
+    args: tuple[Any, ...] = ()
+    group: Any = None
+
+
+@dataclass(frozen=True)
+class Death:
+    """How a process ended that should not have: `timeout` or not, why in one line, and the last of what it printed."""
+
+    timeout: bool
+    reason: str
+    output: str = ""
+
+
+@dataclass(frozen=True)
+class Event:
+    """`said` is what a job said; None at its end, where `death` says how if it did not end by itself."""
+
+    job: Job
+    said: Any = None
+    ended: bool = False
+    death: Death | None = None
+
+
+@dataclass
+class _Process:
+    pid: int
+    jobs: deque[Job]
+    results: int  # file descriptors
+    output: int
+    scratch: Path
+    started: float
+    buffer: bytearray = field(default_factory=bytearray)
+    printed: bytearray = field(default_factory=bytearray)
+    killed: str = ""  # why the controller ended it
+    timed_out: bool = False
+    stopped: bool = False
+    retired: bool = False  # it ended by itself before it had done all of its jobs
+
+    @property
+    def trace_file(self) -> Path:
+        return self.scratch / "stack"
+
+
+class Pool:
+    """Runs jobs in at most `size` processes at a time. `limit` is in seconds a job, `memory` in bytes a process."""
+
+    def __init__(self, size: int, limit: float, memory: int | None = None, share: int = 1) -> None:
+        self.size, self.limit, self.memory, self.share = max(size, 1), limit, memory, max(share, 1)
+        self._selector = selectors.DefaultSelector()
+        self._running: dict[int, _Process] = {}
+        self._waiting: deque[Job] = deque()
+        self._looked = 0.0
+
+    def run(self, jobs: Iterable[Job]) -> Iterator[Event]:
+        """Yields what jobs say and how each ended, as it happens. Closing the iterator ends every process."""
+        self._waiting.extend(jobs)
+        try:
+            while self._waiting or self._running:
+                while self._waiting and len(self._running) < self.size:
+                    self._start()
+                yield from self._step()
+        finally:
+            self.close()
+
+    def close(self) -> None:
+        for process in list(self._running.values()):
+            self._reap(process)
+            shutil.rmtree(process.scratch, ignore_errors=True)
+        self._waiting.clear()
+
+    # ------------------------------------------------------------------------------------------- starting
+
+    def _start(self) -> None:
+        first = self._waiting.popleft()
+        jobs = deque([first])
+        if first.group is not None:
+            for job in [job for job in self._waiting if job.group == first.group][: self.share - 1]:
+                self._waiting.remove(job)
+                jobs.append(job)
+        scratch = Path(tempfile.mkdtemp(prefix="conformance-"))
+        results, results_in = os.pipe()
+        output, output_in = os.pipe()
+        pid = fork()
+        if pid == 0:
+            _become_child(list(jobs), results_in, output_in, scratch)
+        os.close(results_in)
+        os.close(output_in)
+        process = _Process(pid, jobs, results, output, scratch, time.monotonic())
+        for descriptor in (results, output):
+            os.set_blocking(descriptor, False)
+            self._selector.register(descriptor, selectors.EVENT_READ, process)
+        self._running[pid] = process
+
+    # ------------------------------------------------------------------------------------------- watching
+
+    def _step(self) -> Iterator[Event]:
+        now = time.monotonic()
+        deadlines = [process.started + self.limit - now for process in self._running.values()]
+        for key, _ in self._selector.select(max(0.0, min([TICK, *deadlines]))):
+            process: _Process = key.data
+            if process.pid not in self._running:  # it ended while this round's events were handled
+                continue
+            if key.fd == process.output:
+                self._take_output(process)
+            else:
+                yield from self._take_results(process)
+        yield from self._look()
+
+    def _take_output(self, process: _Process) -> None:
+        data = _read(process.output)
+        if data == b"":
+            self._selector.unregister(process.output)
+            os.close(process.output)
+            process.output = -1
+        elif data:
+            process.printed += data
+            del process.printed[:-OUTPUT_KEPT]
+
+    def _take_results(self, process: _Process) -> Iterator[Event]:
+        data = _read(process.results)
+        if data == b"":
+            yield from self._ended(process)
+            return
+        process.buffer += data or b""
+        for said in messages(process.buffer):
+            if isinstance(said, str) and said in (_DONE, _RETIRED):
+                process.started, process.retired = time.monotonic(), said == _RETIRED
+                yield Event(process.jobs.popleft(), ended=True)
+            else:
+                yield Event(process.jobs[0], said=said)
+
+    def _look(self) -> Iterator[Event]:
+        """Who is beyond the limit of time or memory?"""
+        now = time.monotonic()
+        for process in list(self._running.values()):
+            if now - process.started > self.limit and not process.killed:
+                self._end(process, True, f"no end after {self.limit:.0f} s")
+        if now - self._looked < TICK:
+            return
+        self._looked = now
+        for process in list(self._running.values()):
+            if self.memory and not process.killed and _resident(process.pid) > self.memory:
+                self._end(process, False, f"the process used more than {self.memory / 2**30:.1f} GiB of memory")
+            if process.pid in self._running and _is_zombie(process.pid):  # a grandchild may hold its pipe open
+                yield from self._ended(process)
+
+    def _end(self, process: _Process, timed_out: bool, reason: str) -> None:
+        """Let it write down where it is, then kill it and all that it started."""
+        process.killed, process.timed_out = reason, timed_out
+        process.stopped = _state(process.pid) in ("T", "t")
+        if timed_out and not process.stopped:
+            with suppress(OSError):
+                os.kill(process.pid, signal.SIGUSR1)
+            deadline = time.monotonic() + GRACE
+            while time.monotonic() < deadline and not process.trace_file.stat().st_size:
+                time.sleep(0.02)
+        _kill(process.pid)
+
+    # --------------------------------------------------------------------------------------------- ending
+
+    def _ended(self, process: _Process) -> Iterator[Event]:
+        status = self._reap(process)
+        if not process.jobs or process.retired:
+            self._waiting.extendleft(reversed(process.jobs))
+            shutil.rmtree(process.scratch, ignore_errors=True)
+            return
+        guilty, *others = process.jobs
+        death = _death(process, status)
+        shutil.rmtree(process.scratch, ignore_errors=True)
+        self._waiting.extendleft(reversed(others))  # they have done nothing yet
+        yield Event(guilty, ended=True, death=death)
+
+    def _reap(self, process: _Process) -> int:
+        for descriptor in (process.results, process.output):
+            if descriptor >= 0:
+                self._selector.unregister(descriptor)
+                os.close(descriptor)
+        process.results = process.output = -1
+        self._running.pop(process.pid, None)
+        _kill(process.pid)  # whatever it started
+        _, status = os.waitpid(process.pid, 0)
+        return status
+
+
+def in_fork(function: Callable[[], Any], limit: float = 60.0) -> Any:
+    """What a function returns in a forked process: nothing that it does to its process is left behind. None if it fails."""
+    answer = None
+    for event in Pool(1, limit).run([Job("ask", lambda say: say(function()))]):
+        answer = event.said if event.said is not None else answer
+    return answer
+
+
+def _death(process: _Process, status: int) -> Death:
+    printed = printable(process.printed.decode("utf-8", "replace"))
+    stack = process.trace_file.read_text("utf-8", "replace") if process.trace_file.exists() else ""
+    where = f", in {_innermost(stack)}" if stack else ""
+    if process.killed:
+        how = ": the process was stopped by a signal" if process.stopped else where
+        return Death(process.timed_out, process.killed + how, printed)
+    if os.WIFSIGNALED(status):
+        name = signal.Signals(os.WTERMSIG(status)).name
+        hint = "; out of memory, or killed from outside" if name == "SIGKILL" else where
+        return Death(False, f"the process was ended by {name}{hint}", printed)
+    last = next((line.strip() for line in reversed(printed.splitlines()) if line.strip()), "")
+    said = f"; it printed last: {last[:200]}" if last else ""
+    return Death(False, f"the process ended with exit code {os.waitstatus_to_exitcode(status)} and without an answer{said}", printed)
+
+
+def _innermost(stack: str) -> str:
+    """The innermost Python frame of the thread that died or, where several are listed, of the main thread, which is listed last."""
+    threads = stack.split("Current thread" if "Current thread" in stack else "Thread 0x")
+    frames = [line.strip() for line in threads[-1].splitlines() if line.strip().startswith("File ")]
+    return re.sub(r'"/.*/', '"', printable(frames[0])) if frames else "native code"
+
+
+# ------------------------------------------------------------------------------------------------ the child
+
+
+_DONE = "conformance: this job is done"
+_RETIRED = "conformance: this job is done, and the process can do nothing more"
+
+
+def _become_child(jobs: list[Job], results: int, output: int, scratch: Path) -> NoReturn:
+    """Everything that happens in the forked process; it ends here, whatever happens."""
+    code = 1
+    try:
+        os.setsid()  # so that all that it starts can be ended with it
+        die_with_parent()
+        for name in (signal.SIGINT, signal.SIGTERM, signal.SIGCHLD):
+            signal.signal(name, signal.SIG_DFL)
+        os.environ["TMPDIR"] = tempfile.tempdir = str(scratch)
+        os.dup2(os.open(os.devnull, os.O_RDONLY), 0)
+        os.dup2(output, 1)
+        os.dup2(output, 2)
+        sys.stdin = open(0, closefd=False)
+        sys.stdout = open(1, "w", buffering=1, errors="backslashreplace", closefd=False)
+        sys.stderr = open(2, "w", buffering=1, errors="backslashreplace", closefd=False)
+        stack = (scratch / "stack").open("w")
+        faulthandler.enable(stack)
+        faulthandler.register(signal.SIGUSR1, stack, all_threads=True)
+
+        def say(value: Any) -> None:
+            send(results, value)
+
+        for job in jobs:
+            retires = job.function(*job.args, say) is True
+            say(_RETIRED if retires else _DONE)
+            if retires:
+                break
+        code = 0
+    except BaseException as error:  # SystemExit and KeyboardInterrupt included: the job's own functions tell theirs before
+        with suppress(BaseException):
+            sys.stderr.write(f"{first_line(error)}\n")
+    finally:
+        os._exit(code)
+
+
+def die_with_parent() -> None:
+    """A killed controller leaves no process behind."""
+    parent = os.getppid()
+    with suppress(OSError, AttributeError):
+        ctypes.CDLL(None).prctl(PR_SET_PDEATHSIG, signal.SIGKILL, 0, 0, 0)
+    if os.getppid() != parent:
+        os._exit(1)
+
+
+def fork() -> int:
+    """Fork this process. What is buffered is written first: it would be written twice. What lives long is kept out of the child's garbage
+    collector, which would only copy the memory that it looks at."""
+    for stream in (sys.stdout, sys.stderr):
+        with suppress(Exception):
+            stream.flush()
+    gc.freeze()
+    pid = os.fork()
+    if pid:
+        gc.unfreeze()
+    return pid
+
+
+# ---------------------------------------------------------------------------------------------- plumbing
+
+
+def send(descriptor: int, value: Any) -> None:
+    data = pickle.dumps(value)
+    view = memoryview(HEAD.pack(len(data)) + data)
+    while view:
+        view = view[os.write(descriptor, view) :]
+
+
+def messages(buffer: bytearray) -> Iterator[Any]:
+    """The whole messages at the front of a buffer, which they leave."""
+    while len(buffer) >= HEAD.size:
+        (length,) = HEAD.unpack_from(buffer)
+        if len(buffer) < HEAD.size + length:
+            return
+        value = pickle.loads(bytes(buffer[HEAD.size : HEAD.size + length]))
+        del buffer[: HEAD.size + length]
+        yield value
+
+
+def _read(descriptor: int) -> bytes | None:
+    """What is there to read; b"" at the end; None if there is nothing yet."""
+    try:
+        return os.read(descriptor, 1 << 20)
+    except BlockingIOError:
+        return None
+    except OSError:
+        return b""
+
+
+def _kill(pid: int) -> None:
+    for end in (os.killpg, os.kill):
+        with suppress(OSError):
+            end(pid, signal.SIGKILL)
+
+
+def _stat(pid: int) -> list[str]:
+    """The fields of /proc/PID/stat after the name, which may hold anything."""
+    try:
+        return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
+    except OSError:
+        return []
+
+
+def _state(pid: int) -> str:
+    return next(iter(_stat(pid)), "")
+
+
+def _is_zombie(pid: int) -> bool:
+    return _state(pid) == "Z"
+
+
+def _resident(pid: int) -> int:
+    """Bytes of memory that belong to this process alone; what it shares with the one it was forked from does not count."""
+    try:
+        lines = Path(f"/proc/{pid}/smaps_rollup").read_text().splitlines()
+    except OSError:
+        return 0
+    return sum(int(line.split()[1]) * 1024 for line in lines if line.startswith("Private_"))

@@ -1,0 +1,276 @@
+"""Jobs in forked processes: whatever a process does, its own job ends with a reason and all others run on; nothing is left behind."""
+
+from __future__ import annotations
+
+import os
+import re
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from conformance import paths
+from conformance.fresh import Died, Fresh
+from conformance.processes import Death, Job, Pool, in_fork
+
+Say = Callable[[Any], None]
+
+
+def answers(say: Say) -> None:
+    say("an answer")
+
+
+def segfaults(say: Say) -> None:
+    os.kill(os.getpid(), signal.SIGSEGV)
+
+
+def is_killed(say: Say) -> None:
+    os.kill(os.getpid(), signal.SIGKILL)
+
+
+def is_stopped(say: Say) -> None:
+    os.kill(os.getpid(), signal.SIGSTOP)
+
+
+def hangs(say: Say) -> None:
+    while True:
+        time.sleep(60)
+
+
+def hangs_in_c(say: Say) -> None:
+    re.match(r"(a+)+$", "a" * 40 + "b")  # holds the GIL
+
+
+def exits_at_once(say: Say) -> None:
+    os._exit(3)
+
+
+def exits(say: Say) -> None:
+    sys.exit("enough")
+
+
+def interrupts_itself(say: Say) -> None:
+    raise KeyboardInterrupt
+
+
+def raises_odd_text(say: Say) -> None:
+    raise ValueError("lone \udcff surrogate, \x1b[31mred\x1b[0m")
+
+
+def floods(say: Say) -> None:
+    for _ in range(20_000):
+        print("x" * 500)
+    say("flooded")
+
+
+def takes_all_memory(say: Say) -> None:
+    held = []
+    while True:
+        held.append(bytearray(64 << 20))
+        time.sleep(0.02)
+
+
+def closes_its_output(say: Say) -> None:
+    os.close(1)
+    os.close(2)
+    say("still here")
+
+
+def uses_up_descriptors(say: Say) -> None:
+    held = []
+    try:
+        while True:
+            held.append(os.open(os.devnull, os.O_RDONLY))
+    except OSError:
+        say("used up")
+
+
+FATES: list[tuple[Callable[[Say], None], str, str]] = [  # the job, what it says or the reason it dies for
+    (segfaults, "", "ended by SIGSEGV, in File .*in segfaults"),
+    (is_killed, "", "ended by SIGKILL"),
+    (is_stopped, "", "no end after 3 s: the process was stopped"),
+    (hangs, "", "no end after 3 s, in File .*in hangs"),
+    (hangs_in_c, "", "no end after 3 s, in File .*in match"),
+    (exits_at_once, "", "ended with exit code 3"),
+    (exits, "", "SystemExit: enough"),
+    (interrupts_itself, "", "KeyboardInterrupt"),
+    (raises_odd_text, "", r"ValueError: lone \\udcff surrogate, \\x1b\[31mred"),
+    (takes_all_memory, "", "more than 0.5 GiB of memory"),
+    (floods, "flooded", ""),
+    (closes_its_output, "still here", ""),
+    (uses_up_descriptors, "used up", ""),
+]
+
+
+@pytest.mark.parametrize("size", [1, 2])
+def test_every_job_has_its_own_fate(size: int) -> None:
+    jobs = [job for fate, _, _ in FATES for job in (Job(fate.__name__, fate), Job("answers", answers))]
+    said: dict[str, Any] = {}
+    deaths: dict[str, Death] = {}
+    ended = 0
+    for event in Pool(size, limit=3, memory=512 << 20).run(jobs):
+        ended += event.ended
+        if event.said is not None:
+            said.setdefault(event.job.key, event.said)
+        if event.death is not None:
+            deaths[event.job.key] = event.death
+    assert ended == len(jobs) and said["answers"] == "an answer" and "answers" not in deaths
+    for fate, words, reason in FATES:
+        assert said.get(fate.__name__, "") == words
+        assert bool(reason) == (fate.__name__ in deaths)
+        if reason:
+            assert re.search(reason, deaths[fate.__name__].reason), deaths[fate.__name__].reason
+            assert deaths[fate.__name__].timeout == reason.startswith("no end")
+
+
+def one_of_three(number: int, say: Say) -> bool:
+    if number == 2:
+        segfaults(say)
+    say(os.getpid())
+    return number == 4
+
+
+def test_jobs_that_share_a_process_are_started_again_after_a_death_and_after_one_that_retires() -> None:
+    jobs = [Job(number, one_of_three, (number,), group="gpu") for number in range(7)]
+    pids: dict[int, int] = {}
+    dead = []
+    for event in Pool(1, limit=20, share=7).run(jobs):
+        if event.said is not None:
+            pids[event.job.key] = event.said
+        if event.death is not None:
+            dead.append(event.job.key)
+    assert dead == [2] and sorted(pids) == [0, 1, 3, 4, 5, 6]
+    assert pids[0] == pids[1] != pids[3] == pids[4] != pids[5] == pids[6]
+
+
+def test_a_temporary_folder_goes_with_its_process() -> None:
+    def leaves_files(say: Say) -> None:
+        import tempfile
+
+        folder = tempfile.mkdtemp()
+        (Path(folder) / "left").write_text("x")
+        say(folder)
+        os._exit(1)
+
+    folder = next(event.said for event in Pool(1, limit=20).run([Job("a", leaves_files)]) if event.said)
+    assert not Path(folder).exists()
+
+
+def test_a_killed_controller_leaves_no_process_behind(tmp_path: Path) -> None:
+    script = tmp_path / "controller.py"
+    script.write_text(
+        "import os, time\n"
+        "from conformance.processes import Job, Pool\n"
+        "def job(say):\n"
+        "    print(os.getpid(), flush=True)\n"
+        f"    open({str(tmp_path / 'pid')!r}, 'w').write(str(os.getpid()))\n"
+        "    time.sleep(600)\n"
+        "for _ in Pool(1, limit=600).run([Job('a', job)]): pass\n"
+    )
+    env = {**os.environ, "PYTHONPATH": paths.import_path()}
+    controller = subprocess.Popen([sys.executable, str(script)], env=env)
+    deadline = time.monotonic() + 60
+    while not (tmp_path / "pid").exists() or not (tmp_path / "pid").read_text():
+        assert time.monotonic() < deadline
+        time.sleep(0.05)
+    child = int((tmp_path / "pid").read_text())
+    controller.kill()
+    controller.wait()
+    deadline = time.monotonic() + 10
+    while time.monotonic() < deadline and Path(f"/proc/{child}").exists():
+        time.sleep(0.05)
+    assert not Path(f"/proc/{child}").exists()
+
+
+# ---------------------------------------------------------------------------------------------------- fresh
+
+
+STATE: list[str] = []
+
+
+def remember(word: str) -> list[str]:
+    STATE.append(word)
+    return list(STATE)
+
+
+def fail() -> None:
+    raise ValueError("not today")
+
+
+def crash() -> None:
+    os.kill(os.getpid(), signal.SIGSEGV)
+
+
+def test_a_fresh_process_knows_nothing_of_what_came_after_it_was_prepared() -> None:
+    fresh = Fresh()
+    fresh.prepare()
+    STATE.append("compiled")
+    try:
+        assert fresh.call(remember, "one") == ["one"] and fresh.call(remember, "two") == ["two"]
+        with pytest.raises(ValueError, match="not today"):
+            fresh.call(fail)
+        with pytest.raises(Died, match="SIGSEGV"):
+            fresh.call(crash)
+        with pytest.raises(Died, match="no end after 1 s"):
+            fresh.call(time.sleep, 60, limit=1)
+        assert fresh.call(remember, "three") == ["three"]
+    finally:
+        fresh.close()
+        STATE.clear()
+
+
+def test_a_question_in_a_fork_leaves_nothing_behind() -> None:
+    assert in_fork(lambda: remember("asked")) == ["asked"] and STATE == []
+
+
+# ------------------------------------------------------------------------------------- is a fork as fresh as new?
+
+
+
+def compile_and_tell(say: Say) -> None:
+    """The state of Dynamo and Inductor before and after a compile, and the generated program."""
+    import tempfile
+
+    import torch
+
+    from conformance.backends.inductor.compiled import empty_caches
+    from conformance.backends.inductor.seam import seam
+    from conformance.backends.inductor.watch import Watch, watching
+
+    def counted() -> dict[str, Any]:
+        found = {name: dict(values) for name, values in seam.counters.items() if values}
+        return found | {"kernels": seam.metrics.generated_kernel_count}
+
+    torch.set_num_threads(2)
+    before, watch = counted(), Watch()
+    with tempfile.TemporaryDirectory() as folder, empty_caches(Path(folder)), watching(watch):
+        torch.compile(lambda x: torch.softmax(x * 3 + 1, -1))(torch.ones(8, 33))
+    say({"before": before, "after": counted(), "source": [g.kernels for g in watch.graphs], "guards": len(watch.events)})
+
+
+def test_a_fork_is_as_fresh_as_a_new_process() -> None:
+    """Nothing of what an earlier process compiled is there, and what is compiled is what a new interpreter compiles."""
+    from conformance import backends
+    from conformance.target import CPU
+
+    backends.get("inductor").preload(CPU)
+    told = [event.said for event in Pool(1, limit=240).run([Job(i, compile_and_tell) for i in range(2)]) if event.said]
+    code = (
+        "import pickle, sys\nsys.path.insert(0, sys.argv[1])\nfrom test_processes import compile_and_tell\n"
+        "compile_and_tell(lambda said: open(sys.argv[2], 'wb').write(pickle.dumps(said)))\n"
+    )
+    import pickle
+    import tempfile
+
+    with tempfile.NamedTemporaryFile() as answer:
+        env = {**os.environ, "PYTHONPATH": paths.import_path()}
+        command = [sys.executable, "-c", code, str(Path(__file__).parent), answer.name]
+        subprocess.run(command, env=env, check=True, timeout=240, capture_output=True)
+        new = pickle.loads(Path(answer.name).read_bytes())
+    assert told[0] == told[1] == new
+    assert new["before"] == {"kernels": 0} and new["after"]["kernels"] > 0
