@@ -12,6 +12,6 @@ def f(x):
 
 
 want, got = f(x.double()), torch.compile(f)(x)
-error = max(((a - b.double()).abs().max() / a.abs().max()).item() for a, b in zip(want, got))
+error = max(((a - b.double()).abs().max() / a.abs().max()).item() for a, b in zip(want, got, strict=True))
 print("largest relative error against float64:", error)
 sys.exit(error > 1e-3)

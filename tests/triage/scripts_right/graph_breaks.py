@@ -21,5 +21,5 @@ for fn in (f, torch.compile(f)):
     texts.append(out.getvalue())
     logs.append(log)
 assert texts[0] == texts[1] and logs[0] == logs[1]
-for (a, b), (c, d) in zip(*results):
+for (a, b), (c, d) in zip(*results, strict=True):
     assert torch.allclose(torch.tensor(a), torch.tensor(c)) and torch.allclose(b, d)

@@ -1,4 +1,5 @@
 """The same program in two processes with one cache folder: equal results."""
+
 import multiprocessing
 import os
 import tempfile
