@@ -11,7 +11,9 @@ import importlib
 from collections.abc import Callable
 from typing import Any
 
-RUNGS = ("as_written", "eager", "aot_eager", "aot_eager_decomp_partition")
+BACKENDS = ("eager", "aot_eager", "aot_eager_decomp_partition")
+PASSES = ("joint_passes", "post_grad_passes")
+RUNGS = ("as_written", *BACKENDS, *PASSES)
 CONFIGS = {
     "inductor": "torch._inductor.config",
     "dynamo": "torch._dynamo.config",
@@ -26,7 +28,7 @@ SUBSYSTEMS = {
 }
 
 
-def hold(backend: str) -> None:
+def hold(backend: Any) -> None:
     """Every torch.compile of the script uses this backend; mode and options are Inductor's and are dropped."""
     import torch
 
@@ -37,6 +39,26 @@ def hold(backend: str) -> None:
         return plain(model, backend=backend, **kept)
 
     torch.compile = compile  # type: ignore[assignment]
+
+
+def hold_after_passes(last: str) -> None:
+    """Inductor as far as its graph passes: the joint graph's, and with `post_grad_passes` those after autograd. What
+    they leave is run op by op, with no code generated."""
+    from functorch.compile import make_boxed_func
+    from torch._inductor import compile_fx, config
+    from torch._inductor.fx_passes.post_grad import view_to_reshape
+    from torch._inductor.virtualized import V
+
+    def inner(gm: Any, example_inputs: Any, **given: Any) -> Any:
+        if last == "post_grad_passes":
+            view_to_reshape(gm)
+            with V.set_fake_mode(compile_fx.fake_tensor_prop(gm, example_inputs)):
+                compile_fx._recursive_post_grad_passes(gm, is_inference=bool(given.get("is_inference")))
+        gm.recompile()
+        return make_boxed_func(gm.forward)
+
+    config.force_disable_caches = True
+    hold(lambda gm, inputs, **given: compile_fx.compile_fx(gm, inputs, inner_compile=inner))
 
 
 def disable(subsystem: str, name: str) -> None:
@@ -87,9 +109,10 @@ def apply(switches: str) -> None:
     for switch in switches.split("+"):
         head, _, rest = switch.partition(":")
         part = head.removeprefix("no_")
-        if switch in RUNGS:
-            if switch != "as_written":
-                hold(switch)
+        if switch in BACKENDS:
+            hold(switch)
+        elif switch in PASSES:
+            hold_after_passes(switch)
         elif head in CONFIGS:
             set_config(head, rest)
         elif head == "no_decomposition":
@@ -100,5 +123,5 @@ def apply(switches: str) -> None:
             nothing_reinplaced(rest)
         elif head.startswith("no_") and part in SUBSYSTEMS:
             disable(SUBSYSTEMS[part], rest)
-        else:
+        elif switch != "as_written":
             raise SystemExit(f"unknown switch {switch}: see apply() of {__name__}")

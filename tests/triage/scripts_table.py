@@ -28,7 +28,7 @@ from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any, NoReturn
 
-from scripts_rungs import RUNGS, apply
+from scripts_rungs import BACKENDS, RUNGS, apply
 
 HERE = Path(__file__).resolve().parent
 SCRIPTS = HERE / "scripts"
@@ -39,6 +39,18 @@ import torch._inductor.scheduler, torch._inductor.fx_passes.post_grad, torch._in
 torch._inductor.cpu_vec_isa.valid_vec_isa_list()
 torch.compile(lambda x: x.sin() + 1, backend="aot_eager_decomp_partition")(torch.ones(4))
 torch._dynamo.reset()
+"""
+
+
+ABOUT = """# Scripts that fail
+
+Small programs after public PyTorch reports (`tests/triage/scripts`), each of which exits non-zero while something is
+wrong. `truth.toml` beside them says what, at which stage, and which of torch's own switches established that.
+Below: how many fail on which release (CPU). A script that was not run as written on a release counts as alive there if
+it fails with the backend `eager`, `aot_eager` or `aot_eager_decomp_partition`; one that was not run there does not
+count, so that the numbers are lower bounds. Made with
+
+    python tests/triage/scripts_table.py --python 2.11.0=ENV/bin/python … --results runs.jsonl --write --page FILE
 """
 
 
@@ -183,7 +195,7 @@ def measured(runs: Iterable[Run]) -> dict[str, dict[str, dict[str, int]]]:
 def alive(exits: dict[str, dict[str, int]]) -> list[str]:
     """The releases on which the script fails as written, or, where that was not run, at a backend below."""
     whole = exits.get("as_written", {})
-    below = {version for rung in RUNGS[1:] for version, code in exits.get(rung, {}).items() if code}
+    below = {version for rung in BACKENDS for version, code in exits.get(rung, {}).items() if code}
     return sorted({version for version, code in whole.items() if code} | (below - set(whole)))
 
 
@@ -236,18 +248,37 @@ def differences(truth: dict[str, Any], runs: Iterable[Run]) -> list[str]:
     return found
 
 
+def counts(truth: dict[str, Any], by: str) -> list[str]:
+    """A Markdown table: how many scripts of each class (or stage) are alive, a column a release."""
+    releases = sorted({version for entry in truth.values() for codes in entry["exits"].values() for version in codes})
+    lines = [f"| {by} | scripts | " + " | ".join(releases) + " |", "| --- |" + " --- |" * (len(releases) + 1)]
+    groups = sorted({entry[by] for entry in truth.values()})
+    for group in [*groups, "all"]:
+        entries = [entry for entry in truth.values() if group in (entry[by], "all")]
+        alive_in = [sum(version in entry["alive"] for entry in entries) for version in releases]
+        lines.append(f"| {group} | {len(entries)} | " + " | ".join(map(str, alive_in)) + " |")
+    return lines
+
+
+def page(truth: dict[str, Any]) -> str:
+    """What docs/scripts.md holds: what the corpus is, and how many of its scripts fail on which release."""
+    releases = sorted({version for entry in truth.values() for version in entry["exits"].get("as_written", {})})
+    run = {v: sum(v in entry["exits"].get("as_written", {}) for entry in truth.values()) for v in releases}
+    whole = ", ".join(f"{number} on {version}" for version, number in run.items())
+    return "\n".join([ABOUT, *counts(truth, "class"), "", *counts(truth, "stage"), "", f"Run as written: {whole}.", ""])
+
+
 def arguments() -> argparse.Namespace:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--scripts", nargs="*", type=Path, help="default: all of tests/triage/scripts")
     parser.add_argument("--python", action="append", default=[], metavar="VERSION=INTERPRETER")
-    parser.add_argument(
-        "--rungs", nargs="*", default=None, help="switches of scripts_rungs.py; default: the four rungs"
-    )
+    parser.add_argument("--rungs", nargs="*", default=None, help="switches of scripts_rungs.py; default: all rungs")
     parser.add_argument(
         "--results", type=Path, required="--serve" not in sys.argv, help="JSON Lines, one a run, appended"
     )
     parser.add_argument("--timeout", type=float, default=300)
     parser.add_argument("--write", action="store_true", help="write the measured part of truth.toml anew")
+    parser.add_argument("--page", type=Path, help="write the table of counts (Markdown) from truth.toml")
     parser.add_argument("--check", action="store_true", help="compare the results with truth.toml")
     parser.add_argument("--serve", action="store_true", help=argparse.SUPPRESS)
     return parser.parse_args()
@@ -277,6 +308,8 @@ def main() -> int:
         print("\n".join(wrong))
     if asked.write:
         TRUTH.write_text(toml(merged(truth, runs)))
+    if asked.page:
+        asked.page.write_text(page(tomllib.loads(TRUTH.read_text())))
     return int(bool(wrong))
 
 
