@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 import json
+import os
 import subprocess
 import sys
 import tomllib
@@ -111,6 +112,10 @@ def test_the_table_finds_what_the_truth_says(tmp_path: Path) -> None:
         "--scripts",
         *(str(FOLDER / f"{n}.py") for n in some),
     ]
-    done = subprocess.run(command, capture_output=True, text=True)
+    spared = {
+        **os.environ,
+        "TORCHINDUCTOR_VEC_ISA_OK": "1",
+    }  # no code is generated: no probe of the vector instructions
+    done = subprocess.run(command, capture_output=True, text=True, env=spared)
     assert done.returncode == 0, done.stdout + done.stderr
     assert [json.loads(line)["script"] for line in results.read_text().splitlines()] == some
