@@ -189,7 +189,9 @@ class Pool:
             if self.memory and not process.killed and _resident(process.pid) > self.memory:
                 self._end(process, False, f"the process used more than {self.memory / 2**30:.1f} GiB of memory")
             if process.pid in self._running and _is_zombie(process.pid):  # a grandchild may hold its pipe open
-                yield from self._ended(process)
+                yield from self._take_results(process)  # what it said last may still be in the pipe
+                if process.pid in self._running:
+                    yield from self._ended(process)
 
     def _end(self, process: _Process, timed_out: bool, reason: str) -> None:
         """Let it write down where it is, then kill it and all that it started."""

@@ -128,6 +128,19 @@ def test_every_job_has_its_own_fate(size: int) -> None:
             assert deaths[fate.__name__].timeout == reason.startswith("no end")
 
 
+def test_an_answer_that_is_still_in_the_pipe_when_the_process_has_ended_is_taken(monkeypatch: pytest.MonkeyPatch) -> None:
+    pool = Pool(1, limit=30)
+
+    def select(timeout: float) -> list[Any]:
+        time.sleep(0.3)  # the process says its answer and ends, and nothing of it is seen here
+        return []
+
+    monkeypatch.setattr(pool._selector, "select", select)
+    events = list(pool.run([Job("answers", answers)]))
+    assert [event.said for event in events if event.said] == ["an answer"]
+    assert not [event.death for event in events if event.death]
+
+
 def one_of_three(number: int, say: Say) -> bool:
     if number == 2:
         segfaults(say)
