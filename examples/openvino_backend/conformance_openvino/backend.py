@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import warnings
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -49,7 +50,9 @@ class OpenVINOBackend(Backend):
         return OpenVINOCompiled(self, case)
 
     def preload(self, target: Target) -> None:
-        import openvino.torch  # noqa: F401  registers the backend; starts no threads
+        with warnings.catch_warnings():  # it sets an option that torch has dropped
+            warnings.simplefilter("ignore", FutureWarning)
+            import openvino.torch  # noqa: F401  registers the backend; starts no threads
 
     def settings_changed(self) -> dict[str, str]:
         return {

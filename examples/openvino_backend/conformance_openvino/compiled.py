@@ -77,6 +77,9 @@ class OpenVINOCompiled(Compiled):
         return {"given_up": given_up} if given_up else {}
 
     def blame(self, error: BaseException) -> Stage:
+        """Dynamo checks its guards last, and finds those there that tracing to ATen ops has added."""
+        if "Guard failed on the same frame" in str(error):
+            return Stage.DECOMPOSITION
         dynamo = type(error).__module__.startswith("torch._dynamo")
         return self.watch.reached if dynamo or self.watch.reached is Stage.CAPTURE else Stage.RUNTIME
 

@@ -17,7 +17,9 @@ if TYPE_CHECKING:
 def observe(backend: OpenVINOBackend, case: Case) -> Observation:
     """Compile with an empty cache, then again: the models must come from the folder, and compute the same."""
     module = case.module()
-    ref = oracle.reference(module, case.inputs(0), random=case.micrograph.contract.runtime.random, calls=case.micrograph.steps)
+    ref = oracle.reference(
+        module, case.inputs(0), random=case.micrograph.contract.runtime.random, calls=case.micrograph.steps
+    )
     facts: dict[str, Any] = {"differs": {}}
     with tempfile.TemporaryDirectory(prefix="conformance-") as folder:
         for which in ("first", "again"):

@@ -92,7 +92,9 @@ def fusion(seen: Snapshot) -> Observation:
         return Observation(facts, texts, Verdict.FALLBACK, reason)
     if not seen.partitions and in_torch:
         alone = " (a single op is no partition)" if sum(in_torch.values()) == 1 else ""
-        return Observation(facts, texts, Verdict.FALLBACK, f"OpenVINO took no op{alone}: torch computes {', '.join(sorted(in_torch))}")
+        return Observation(
+            facts, texts, Verdict.FALLBACK, f"OpenVINO took no op{alone}: torch computes {', '.join(sorted(in_torch))}"
+        )
     return Observation(facts, texts)
 
 
@@ -107,7 +109,9 @@ def codegen(seen: Snapshot) -> Observation:
     }
     texts = {f"model {index}": _model_text(partition) for index, partition in enumerate(made)}
     if given_up := [partition for partition in seen.partitions if partition.error]:
-        reason = f"OpenVINO took {len(seen.partitions)} partitions and left {len(given_up)} to torch: {given_up[0].error}"
+        reason = (
+            f"OpenVINO took {len(seen.partitions)} partitions and left {len(given_up)} to torch: {given_up[0].error}"
+        )
         return Observation(facts, texts, Verdict.FALLBACK, reason)
     if any(graphs.count_ops(seen.forms("captured"))):
         facts["programs"] = len(made)
@@ -139,5 +143,8 @@ def _layers(partition: Partition) -> list[dict[str, str]]:
 
 def _model_text(partition: Partition) -> str:
     converted = [f"{op.get_type_name():24} {op.get_friendly_name()}" for op in partition.model.get_ordered_ops()]
-    layers = [f"{layer['layerType']:24} {layer['runtimePrecision']:8} of {layer['originalLayersNames']}" for layer in _layers(partition)]
+    layers = [
+        f"{layer['layerType']:24} {layer['runtimePrecision']:8} of {layer['originalLayersNames']}"
+        for layer in _layers(partition)
+    ]
     return "\n".join(["converted from the graph:", *converted, "", "layers of the compiled model:", *layers])

@@ -61,7 +61,9 @@ class WithModels(fx.Interpreter):
     def __init__(self, graph: Graph, partitions: dict[int, Partition]) -> None:
         assert graph.partitioned is not None
         super().__init__(graph.partitioned)
-        self.mine = {name: partitions[id(child)] for name, child in graph.submodules().items() if id(child) in partitions}
+        self.mine = {
+            name: partitions[id(child)] for name, child in graph.submodules().items() if id(child) in partitions
+        }
 
     def call_module(self, target: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         partition = self.mine.get(str(target))
@@ -87,7 +89,9 @@ class Watch:
 
     # --------------------------------------------------------------------------------- what the seam reports
 
-    def compile_graph(self, proceed: Proceed, subgraph: fx.GraphModule, example_inputs: Any, options: Any = None) -> Proceed:
+    def compile_graph(
+        self, proceed: Proceed, subgraph: fx.GraphModule, example_inputs: Any, options: Any = None
+    ) -> Proceed:
         self._come_to(Stage.DECOMPOSITION)
         made = Graph(graphs.copied(subgraph))
         self.graphs.append(made)
