@@ -10,7 +10,7 @@
     repro = "reports/repros/….py"                # or: url = "https://github.com/…"
     why = "an int16 input is refused"
 
-What the suite expects of a micrograph (`fixtures/expectations`) is known as well.
+They stand in `fixtures/expectations/*.toml`, beside what the suite expects of its micrographs, which is known as well.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ from conformance.stage import STAGES, Stage
 from conformance.target import Target
 from conformance.verdict import Kind
 
-HOME = paths.data() / "fixtures" / "known"
+HOME = paths.data() / "fixtures" / "expectations"
 KEYS = {"backend", "kind", "detail", "graph", "when", "avoid", "repro", "url", "why"}
 
 
@@ -104,7 +104,7 @@ class Register:
     @classmethod
     def of(cls, backend: Backend, target: Target) -> Register:
         versions = {**environment.versions(), **backend.versions()}
-        holds = lambda when: Expectation("", "", "", when, "", "", "fixtures/known").holds(versions)
+        holds = lambda when: Expectation("", "", "", when, "", "", "fixtures/expectations").holds(versions)
         entries = [e for e in load() if fnmatchcase(backend.name, e.backend) and holds(e.when)]
         return cls(entries, [e for e in expectations.load().entries if e.holds(versions)], backend.name, target.name)
 

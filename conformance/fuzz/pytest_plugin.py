@@ -40,7 +40,7 @@ def _fuzzed(config: pytest.Config, few: tuple[str, ...] = FEW) -> Iterator[Any]:
 
 
 def _guarded(config: pytest.Config) -> Iterator[Any]:
-    from conformance.fuzz.guards import playable
+    from conformance.fuzz.guard_search import playable
 
     for param in _fuzzed(config, FEW_GUARDED):
         backend, target, micrograph = param.values[0]

@@ -18,7 +18,7 @@ from hypothesis.database import ExampleDatabase
 from conformance import environment
 from conformance.backends.base import Backend, Jit
 from conformance.errors import UsageError, first_line
-from conformance.fuzz import graph_gen, guards
+from conformance.fuzz import graph_gen, guard_search
 from conformance.fuzz.database import Keyed
 from conformance.fuzz.example import Example, generated
 from conformance.fuzz.finding import Finding, Findings, confirm, finding_of, key_of
@@ -222,7 +222,7 @@ class Session:
 
     def _guards(self, micrograph: type[Micrograph], number: int) -> Suspect | None:
         """Sequences of calls against the model of guards, for a backend that Dynamo captures for."""
-        if not self.guards or not isinstance(self.backend, Jit) or self.target.headless or not guards.playable(micrograph):
+        if not self.guards or not isinstance(self.backend, Jit) or self.target.headless or not guard_search.playable(micrograph):
             return None
         found = None
         for compiled in (False, True):
@@ -231,7 +231,7 @@ class Session:
                 continue
             self.tell(micrograph.name(), "guards, compiled" if compiled else "guards")
             door = self.backend.compile_entry if compiled else None
-            found = guards.search_guards(
+            found = guard_search.search_guards(
                 micrograph, door, 1 if compiled else 3, number=number, compiled=compiled, patience=self.patience, journal=self._write_down
             )
         if found is None:

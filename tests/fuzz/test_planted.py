@@ -14,7 +14,8 @@ import pytest
 import torch
 
 from conformance import backends
-from conformance.fuzz.guards import Player, played_through, replayed, search_guards, shown
+from conformance.fuzz.guard_player import Player, shown
+from conformance.fuzz.guard_search import played_through, replayed, search_guards
 from conformance.fuzz.runner import Tally, runner_for
 from conformance.fuzz.search import Profile, Suspect, search
 from conformance.library import load

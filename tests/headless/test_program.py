@@ -84,10 +84,11 @@ def test_notable_instructions() -> None:
 
 def test_one_process_examines_several_micrographs_for_several_targets() -> None:
     """Through the backend, as `conformance run` does it."""
+    from conformance.workbench import Workbench
+
     from conformance.backends.inductor import InductorBackend
     from conformance.expectations import Expectations
     from conformance.stage import Stage
-    from conformance.workbench import Workbench
 
     bench, backend = Workbench(Expectations([], {})), InductorBackend()
     for name, target in (("pointwise.chain", "sm_90"), ("attention.sdpa", "sm_80")):

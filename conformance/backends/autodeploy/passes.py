@@ -218,7 +218,7 @@ class Passes:
         def nothing(self: Any, *_: Any, **__: Any) -> None:
             return None
 
-        members: dict[str, Any] = {name: nothing for name in base.__abstractmethods__}
+        members: dict[str, Any] = dict.fromkeys(base.__abstractmethods__, nothing)
         members["max_seq_len"] = property(lambda self: 512)
         return type("MicrographFactory", (base,), members)("micrograph")
 

@@ -6,6 +6,9 @@ function does subscribes to it (see `conformance.seam`).
 
 from __future__ import annotations
 
+import os
+import sys
+
 import torch
 
 from conformance.seam import Name, Seam
@@ -67,8 +70,19 @@ NAMES = {
     "ir": Name("torch._inductor.ir", NO_STAGE),
     "ops_handler": Name("torch._inductor.ops_handler:DefaultHandler", NO_STAGE),
     "build_cpp_kernel": Name("torch._inductor.async_compile:AsyncCompile.cpp_pybinding", NO_STAGE),
+    "compile_threads": Name("torch._inductor.async_compile:AsyncCompile.pool", NO_STAGE),
 }
 seam = Seam("torch", lambda: str(torch.__version__), NAMES)
+
+
+def _forget_compile_threads() -> None:
+    """In a forked process: the threads that build kernels were left behind in the parent. torch forgets its pool of processes here,
+    but keeps this pool, and a compile would wait for it for ever (2.11 to 2.15)."""
+    if "torch._inductor.async_compile" in sys.modules and seam.has("compile_threads"):
+        seam.compile_threads.cache_clear()
+
+
+os.register_at_fork(after_in_child=_forget_compile_threads)
 
 # Variants of Inductor, each with the names that it alone needs.
 cudagraphs = Seam(
