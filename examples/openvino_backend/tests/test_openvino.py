@@ -9,7 +9,7 @@ import torch
 
 pytest.importorskip("openvino")
 
-from conformance import Capture, Contract, Micrograph, Tensor, backends, expectations
+from conformance import Contract, Micrograph, Tensor, backends, expectations
 from conformance.backends.base import Case, HasExpectations, HasRepro, Jit, Released
 from conformance.examine import examine
 from conformance.judge import Judge
@@ -23,7 +23,7 @@ class Chain(Micrograph):
 
     dims = {"n": 12}
     inputs = (Tensor("n"),)
-    contract = Contract(capture=Capture())
+    contract = Contract()
 
     def forward(self, x: torch.Tensor) -> torch.Tensor:
         return x.sin() + 1
@@ -34,6 +34,7 @@ class Alone(Micrograph):
 
     dims = {"n": 12}
     inputs = (Tensor("n"),)
+    contract = Contract()
 
     def forward(self, x: torch.Tensor) -> torch.Tensor:
         return x.cos()
@@ -58,7 +59,11 @@ def test_every_stage_shows_what_openvino_made(chain: Any) -> None:
     assert chain[Stage.POSTGRAD].facts["ops"] == chain[Stage.DECOMPOSITION].facts["ops"]
     assert chain[Stage.FUSION].facts["engines"] == 1 and not chain[Stage.FUSION].facts["ops_in_torch"]
     codegen = chain[Stage.CODEGEN].facts
-    assert codegen["programs"] == 1 and {"Sin", "Add", "Parameter", "Result"} <= {*codegen["model_ops"]} and codegen["layers"]
+    assert (
+        codegen["programs"] == 1
+        and {"Sin", "Add", "Parameter", "Result"} <= {*codegen["model_ops"]}
+        and codegen["layers"]
+    )
 
 
 def test_outputs_that_the_next_call_overwrites_are_found(chain: Any) -> None:
