@@ -127,11 +127,10 @@ class Expectations:
 
 
 def load(folder: Path | str | None = None, versions: Mapping[str, str] | None = None) -> Expectations:
-    """The expectations of a folder; without one, those that ship with the suite."""
-    folder = paths.expectations() if folder is None else Path(folder)
+    """The expectations of a folder; without one, those that ship with the suite and with the backends of other packages."""
     entries: list[Expectation] = []
     hashed = hashlib.sha256()
-    for file in sorted(folder.glob("*.toml")):
+    for file in [file for place in _folders(folder) for file in sorted(place.glob("*.toml"))]:
         data, raw = read_toml(file)
         hashed.update(raw)
         if problem := mismatch(data, File):
@@ -140,6 +139,16 @@ def load(folder: Path | str | None = None, versions: Mapping[str, str] | None = 
             cells = entry["cell"] if isinstance(entry.get("cell"), list) else [entry.get("cell", "")]
             entries += [_entry({**entry, "cell": cell}, f"{file.name} entry {index}") for cell in cells]
     return Expectations(entries, versions or {}, hashed.hexdigest()[:12])
+
+
+def _folders(folder: Path | str | None) -> list[Path]:
+    if folder is not None:
+        return [Path(folder)]
+    from conformance import backends
+    from conformance.backends.base import HasExpectations
+
+    known = (backends.get(name) for name in backends.names())
+    return [paths.expectations(), *(backend.expectations for backend in known if isinstance(backend, HasExpectations))]
 
 
 def _entry(data: Mapping[str, str], source: str) -> Expectation:

@@ -142,13 +142,14 @@ class Cached:
     def judge(self, capture: Guarded, counted: dict[str, int]) -> tuple[Kind, str] | None:
         known, programs = capture in self.captures, {other.program for other in self.captures}
         self.captures.add(capture)
-        missed, bypassed = counted["fx_miss"] + counted["aot_miss"], counted["fx_bypass"] + counted["aot_bypass"]
+        counts = Counter(counted)  # a compiler without these caches counts nothing
+        missed, bypassed = counts["fx_miss"] + counts["aot_miss"], counts["fx_bypass"] + counts["aot_bypass"]
         # An entry for training is written when the backward graph was compiled, which these calls may never ask for.
         if not self.promised or bypassed or capture.kind[1] == "grad":
             return None
         if known and missed:
             return Kind.CACHE_MISS, f"compiled before, and not found in the caches: {counted}"
-        if capture.program not in programs and counted["fx_hit"]:
+        if capture.program not in programs and counts["fx_hit"]:
             return Kind.STALE_CACHE, f"never compiled before, and found in the caches: {counted}"
         return None
 

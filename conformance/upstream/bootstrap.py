@@ -92,7 +92,7 @@ class TorchTensorRT(Bootstrap):
         if torch.cuda.is_available():
             importlib.import_module("torch_tensorrt")
             return
-        library = api.library()
+
         self.kept.enter_context(described(DEVICES["sm_90"]))
         built = self.built
 
@@ -101,7 +101,7 @@ class TorchTensorRT(Bootstrap):
                 built.append(len(bytes(data)) if data is not None else 0)
                 return super().deserialize_cuda_engine(data)
 
-        library.trt.Runtime = Runtime
+        seam.locate("tensorrt_runtime")[0].Runtime = Runtime
         self._no_engine_runs()
         for name, module in list(sys.modules.items()):
             if name.startswith("torch_tensorrt.") and "to_torch_device" in vars(module):
