@@ -6,6 +6,7 @@ on; properties that are no sizes are guarded as they are. `Cached` is the same f
 
 from __future__ import annotations
 
+from collections import Counter
 from dataclasses import dataclass, field
 from typing import Any
 
