@@ -140,8 +140,11 @@ def fact_of(line: Mapping[str, Any]) -> str | None:
 
 
 def _reason(line: Mapping[str, Any]) -> str:
+    """The first finding in one line, without the numbers that differ from machine to machine."""
     details = [finding["detail"] for finding in line.get("findings", ())] or [line.get("reason", "")]
-    return (str(details[0]) or str(line["verdict"])).splitlines()[0].removeprefix("play 1: ")[:200]
+    said = (str(details[0]) or str(line["verdict"])).splitlines()[0]
+    said = re.sub(r"^(first call|play \d+): (call: )?", "", said).partition("; largest error")[0]
+    return said if len(said) <= 160 else said[:159] + "…"
 
 
 def link_of(upstream: str) -> str:
