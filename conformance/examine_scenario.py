@@ -54,9 +54,16 @@ class ScenarioExamination(Examination):
         return first, ref
 
     def _observe_compile(self, compiled: Compiled, first: oracle.Outcome | None, ref: oracle.Reference) -> bool:
-        """An error that eager raises as well is no crash."""
-        expected = first is not None and first.error is not None and ref.eager.error is not None
-        return super()._observe_compile(compiled, None if expected else first, ref)
+        """An error that eager raises as well is no crash. Stages that the program did not come to cannot be observed."""
+        if first is None or first.error is None or ref.eager.error is None:
+            return super()._observe_compile(compiled, first, ref)
+        refused = compiled.blame(first.error)
+        for stage in GRAPH_STAGES:
+            if stage.order > refused.order:
+                self.found.unavailable.setdefault(stage, f"the compiler refuses the program in {refused}, as eager does")
+            elif self._observable(stage):
+                self._observe(compiled, stage)
+        return False
 
     def _runtime(self, compiled: Compiled, first: oracle.Outcome, ref: oracle.Reference) -> None:
         self._observe(compiled, Stage.RUNTIME)
