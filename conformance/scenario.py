@@ -26,6 +26,7 @@ class Run:
     def __init__(self, call: Callable[..., Any], compile: Compile, elsewhere: Elsewhere, compiled: bool) -> None:
         self._call, self._compile, self._elsewhere = call, compile, elsewhere
         self.compiled = compiled  # for what only a compiler can answer: a count of kernels, a state of its caches
+        self.went_elsewhere = False
 
     def __call__(self, *inputs: Any, **options: Any) -> Any:
         return self._call(*inputs, **options)
@@ -34,6 +35,7 @@ class Run:
         return self._compile(fn, **options)
 
     def elsewhere(self, fn: Callable[..., Any], *args: Any) -> Any:
+        self.went_elsewhere = True
         return self._elsewhere(fn, *args)
 
 
