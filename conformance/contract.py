@@ -8,15 +8,16 @@ from dataclasses import dataclass, field
 
 @dataclass(frozen=True)
 class Capture:
-    """graphs      how many graphs are captured, exactly
-    breaks      how many graph breaks there are, exactly
+    """graphs      how many graphs are captured, exactly; None: a scenario that says nothing about it, because a compiler may
+                capture again in the course of it
+    breaks      how many graph breaks there are, exactly; None: any number
     recompiles  how often the compiler captures again when a named dim takes a second and then a third size: `{"s": 1}` means
                 once, after which the dim is symbolic; dims left out are not probed
     dynamic     dims marked dynamic before the first call, which then serve every size without a recompile
     unbacked    the same, but the compiler may not look at the size at all, so that 0 and 1 are sizes like any other"""
 
-    graphs: int = 1
-    breaks: int = 0
+    graphs: int | None = 1
+    breaks: int | None = 0
     recompiles: Mapping[str, int] = field(default_factory=dict)
     dynamic: tuple[str, ...] = ()
     unbacked: tuple[str, ...] = ()

@@ -74,7 +74,7 @@ def compare(outcome: Outcome, ref: Reference, *, strides: bool = True, aliases: 
 
 
 def _shown(spec: Any) -> str:
-    text = str(spec).replace("TreeSpec", "")
+    text = " ".join(str(spec).replace("TreeSpec", "").split())
     return text if len(text) < 120 else text[:119] + "…"
 
 
