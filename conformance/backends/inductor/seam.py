@@ -66,6 +66,15 @@ NAMES = {
     "ir": Name("torch._inductor.ir", NO_STAGE),
     "ops_handler": Name("torch._inductor.ops_handler:DefaultHandler", NO_STAGE),
     "build_cpp_kernel": Name("torch._inductor.async_compile:AsyncCompile.cpp_pybinding", NO_STAGE),
+    # Triage: holding a compile at a rung, and turning single steps off.
+    "stance": Name("torch._dynamo.eval_frame:_callback_from_stance", NO_STAGE),
+    "reset_code_caches": Name("torch._dynamo:reset_code_caches", NO_STAGE),
+    "call_backend": Name("torch._dynamo.output_graph:OutputGraph.call_user_compiler", NO_STAGE),
+    "compile_fx_inner": Name(f"{COMPILE}:compile_fx_inner", NO_STAGE),
+    "disable_step": Name("torch._inductor.compiler_bisector:CompilerBisector.disable_subsystem", NO_STAGE),
+    "can_fuse": Name("torch._inductor.scheduler:Scheduler.can_fuse", NO_STAGE),
+    "find_cached": Name("torch._inductor.codecache:GuardedCache.find_guarded_entry", NO_STAGE),
+    "functorch_config": Name("torch._functorch:config", NO_STAGE),
 }
 seam = Seam("torch", lambda: str(torch.__version__), NAMES)
 
