@@ -41,6 +41,8 @@ class Baseline:
         self.cells: dict[str, list[tuple[dict[str, Any], dict[str, Any]]]] = {}  # cell → (its header's env, its line)
         for file in sorted(folder.glob("*.jsonl")):
             try:
+                if record.header(file).get("env", {}).get("torch") != env.get("torch"):
+                    continue
                 run = record.read(file)
             except UsageError:
                 continue

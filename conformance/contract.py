@@ -64,11 +64,13 @@ class Runtime:
     """mutates  inputs written to (None: whatever eager writes to)
     aliases  output index → input index whose storage it shares
     random   draws random numbers, so that only equal seeds can be compared
+    raises   the call raises, and the compiled program must raise, too
     Eager must keep to it as well."""
 
     mutates: tuple[int, ...] | None = None
     aliases: Mapping[int, int] = field(default_factory=dict)
     random: bool = False
+    raises: bool = False
 
 
 @dataclass(frozen=True)

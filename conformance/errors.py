@@ -12,6 +12,11 @@ class UsageError(Exception):
     """A mistake that the user can mend: shown as one line, exit code 2, never with a traceback."""
 
 
+class CannotRun(Exception):
+    """What was compiled cannot be run here (no device, an interpreter that does not know an op): the runtime stage is `unavailable` for
+    this reason, and nothing is wrong with the compile."""
+
+
 def unknown(what: str, name: str, known: Iterable[str]) -> UsageError:
     """`unknown backend 'inducter': did you mean inductor? known: …`"""
     names = sorted(known)

@@ -26,6 +26,7 @@ from packaging.version import InvalidVersion, Version
 
 from conformance import paths
 from conformance.errors import UsageError, unknown
+from conformance.stage import STAGES
 from conformance.verdict import Finding, Kind, Verdict
 
 KEYS = {"cell", "kind", "verdict", "when", "url", "repro", "why"}
@@ -90,9 +91,21 @@ class Expectations:
             return Verdict.XPASS, mine[0]
         return verdict, None
 
-    def unmatched(self, cells: Iterable[str]) -> list[Expectation]:
-        cells = list(cells)
-        return [e for e in self.entries if not any(fnmatchcase(cell, e.cell) for cell in cells)]
+    def unmatched(self, targets: Mapping[str, Iterable[str]], micrographs: Iterable[str]) -> list[Expectation]:
+        """The entries that name no cell of the suite: of these backends with their targets, and of these micrographs."""
+        known = list(micrographs)
+
+        def names_a_cell(entry: Expectation) -> bool:
+            stage, backend, target, micrograph = entry.cell.split("/", 3)
+            return (
+                any(fnmatchcase(one.value, stage) for one in STAGES)
+                and any(
+                    fnmatchcase(name, backend) and any(fnmatchcase(one, target) for one in its) for name, its in targets.items()
+                )
+                and any(fnmatchcase(name, micrograph) for name in known)
+            )
+
+        return [entry for entry in self.entries if not names_a_cell(entry)]
 
 
 def load(folder: Path | str | None = None, versions: Mapping[str, str] | None = None) -> Expectations:

@@ -14,7 +14,7 @@ from contextlib import suppress
 from typing import Any, NoReturn
 
 from conformance.errors import first_line
-from conformance.processes import Death, Job, Pool, before_fork, die_with_parent, messages, send
+from conformance.processes import Death, Job, Pool, die_with_parent, fork, messages, send
 
 
 class Fresh:
@@ -34,8 +34,7 @@ class Fresh:
             return
         requests, requests_in = os.pipe()
         answers, answers_in = os.pipe()
-        before_fork()
-        pid = os.fork()
+        pid = fork()
         if pid == 0:
             os.close(requests_in)
             os.close(answers)

@@ -92,7 +92,9 @@ def is_wrong(trace: Trace, micrograph: type[Micrograph]) -> bool:
     """Does any stage of an unfinished trace show something wrong? Later stages will then be blocked, and need not be measured."""
     for stage, seen in trace.observations.items():
         view = checks.Seen(seen, micrograph, trace.backend, trace.target)
-        if seen.verdict or seen.findings or (stage not in trace.unavailable and checks.findings(stage, view)):
+        if seen.verdict not in (None, Verdict.UNAVAILABLE) or seen.findings:
+            return True
+        if seen.verdict is None and stage not in trace.unavailable and checks.findings(stage, view):
             return True
     return False
 
@@ -120,7 +122,9 @@ class Judge:
             elif stage in trace.observations:
                 found[stage] = self.result(cell, micrograph, trace[stage])
                 blocker = found[stage] if found[stage].verdict.blocks else None
-        return {stage: found[stage] for stage in asked if stage in found}
+            else:
+                found[stage] = self._unavailable(cell, micrograph, "the examination ended before it came to this stage")
+        return {stage: found[stage] for stage in asked}
 
     def result(self, cell: Cell, micrograph: type[Micrograph], seen: Observation) -> Result:
         """What was observed of one cell, as a verdict."""

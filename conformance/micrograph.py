@@ -31,7 +31,7 @@ import torch
 from torch import nn
 
 from conformance.contract import Contract
-from conformance.inputs import Input, Tensor, make_inputs
+from conformance.inputs import Input, Tensor, Value, make_inputs
 
 
 class Micrograph(nn.Module):
@@ -39,6 +39,8 @@ class Micrograph(nn.Module):
 
     steps     calls that belong together (a cache that is filled step by step)
     upstream  the public reports that it stands for: `("pytorch#198094",)`; which releases have the defect is measured
+    options   what `torch.compile` is given: `{"dynamic": True}`; a backend that is no `torch.compile` backend leaves them out
+    settings  settings of torch's compilers under which it is compiled, where a report needs them: `{"functorch.activation_memory_budget": 0.0}`
     """
 
     dims: ClassVar[Mapping[str, int]] = {}
@@ -46,6 +48,18 @@ class Micrograph(nn.Module):
     contract: ClassVar[Contract]
     steps: ClassVar[int] = 1
     upstream: ClassVar[tuple[str, ...]] = ()
+    options: ClassVar[Mapping[str, Any]] = {}
+    settings: ClassVar[Mapping[str, Any]] = {}
+
+    def play(self, run: Any, *inputs: Any) -> Any:
+        """What a caller does with the program (see `conformance.scenario`). All that it returns is compared. By default, one call."""
+        return run(*inputs)
+
+    @classmethod
+    def has_scenario(cls) -> bool:
+        """Is it played, with a module and inputs of its own each time? Or called again and again with other values and sizes?"""
+        values = any(isinstance(spec, Value) for spec in cls.inputs)
+        return cls.play is not Micrograph.play or values or cls.contract.runtime.raises
 
     @classmethod
     def name(cls) -> str:
@@ -62,7 +76,7 @@ class Micrograph(nn.Module):
     @classmethod
     def digest(cls) -> str:
         """Changes when what the micrograph says changes: its class, and what that uses of the definitions in its file."""
-        return _digest(inspect.getfile(cls), cls.__name__)
+        return _digest(Path(inspect.getfile(cls)).read_text("utf-8"), cls.__name__)
 
     @classmethod
     def build(cls, seed: int = 0) -> Micrograph:
@@ -79,10 +93,10 @@ class Micrograph(nn.Module):
 
 
 @cache
-def _definitions(file: str) -> dict[str, ast.stmt]:
+def _definitions(text: str) -> dict[str, ast.stmt]:
     """What a file defines at its top level, by name. Imports are not among it: they say where names come from, not what is computed."""
     found: dict[str, ast.stmt] = {}
-    for statement in ast.parse(Path(file).read_bytes()).body:
+    for statement in ast.parse(text).body:
         if isinstance(statement, (ast.FunctionDef, ast.ClassDef)):
             found[statement.name] = statement
         elif isinstance(statement, (ast.Assign, ast.AnnAssign)):
@@ -92,16 +106,16 @@ def _definitions(file: str) -> dict[str, ast.stmt]:
 
 
 @cache
-def _digest(file: str, name: str) -> str:
-    known, wanted, used = _definitions(file), [name], []
+def _digest(text: str, name: str) -> str:
+    known, wanted, used = _definitions(text), [name], []
     while wanted:
         if (one := wanted.pop()) in known and one not in used:
             used.append(one)
             wanted += [node.id for node in ast.walk(known[one]) if isinstance(node, ast.Name)]
     if name not in used:  # a class that was made and not written
-        return hashlib.sha256(f"{Path(file).read_text()} {name}".encode()).hexdigest()[:12]
-    text = "\n".join(f"{one}: {ast.dump(known[one])}" for one in sorted(used))
-    return hashlib.sha256(text.encode()).hexdigest()[:12]
+        return hashlib.sha256(f"{text} {name}".encode()).hexdigest()[:12]
+    said = "\n".join(f"{one}: {ast.dump(known[one])}" for one in sorted(used))
+    return hashlib.sha256(said.encode()).hexdigest()[:12]
 
 
 ONE_WORD = ("RMSNorm", "SwiGLU", "GeLU")

@@ -1,7 +1,8 @@
 """Where files are: the data that ships with the suite, and the folders that belong to the user.
 
-In a checkout the data folders (`fixtures`, `stages`, `reports`) lie beside the package. In an installed wheel they lie inside it,
-under `conformance/data`. State and caches never go there: they go to the user's own folders, or all of them below the folder that
+In a checkout the data folders (`fixtures`, `stages`, `reports`) lie beside the package. In an installed wheel they lie inside it:
+`conformance/data/fixtures`, `conformance/data/reports`, and `conformance/stages`, so that `pytest --pyargs conformance.stages` finds
+the tests. State and caches never go there: they go to the user's own folders, or all of them below the folder that
 the environment variable `CONFORMANCE_HOME` names.
 """
 
@@ -19,7 +20,7 @@ APP = "torch-compiler-conformance"
 
 @cache
 def data() -> Path:
-    """The folder that holds `fixtures`, `stages` and `reports`."""
+    """The folder that holds `fixtures` and `reports`."""
     checkout = PACKAGE.parent
     return checkout if (checkout / "fixtures" / "micrographs").is_dir() else PACKAGE / "data"
 
@@ -45,7 +46,8 @@ def reports() -> Path:
 
 
 def stages() -> Path:
-    return data() / "stages"
+    """The tests of the suite, a module a stage."""
+    return data() / "stages" if checkout() else PACKAGE / "stages"
 
 
 def state(*parts: str) -> Path:

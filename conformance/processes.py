@@ -127,8 +127,7 @@ class Pool:
         scratch = Path(tempfile.mkdtemp(prefix="conformance-"))
         results, results_in = os.pipe()
         output, output_in = os.pipe()
-        before_fork()
-        pid = os.fork()
+        pid = fork()
         if pid == 0:
             _become_child(list(jobs), results_in, output_in, scratch)
         os.close(results_in)
@@ -312,12 +311,17 @@ def die_with_parent() -> None:
         os._exit(1)
 
 
-def before_fork() -> None:
-    """What is buffered would be written twice, by parent and child; what lives long need not be looked at by the child's collector."""
+def fork() -> int:
+    """Fork this process. What is buffered is written first: it would be written twice. What lives long is kept out of the child's garbage
+    collector, which would only copy the memory that it looks at."""
     for stream in (sys.stdout, sys.stderr):
         with suppress(Exception):
             stream.flush()
     gc.freeze()
+    pid = os.fork()
+    if pid:
+        gc.unfreeze()
+    return pid
 
 
 # ---------------------------------------------------------------------------------------------- plumbing
@@ -376,7 +380,7 @@ def _is_zombie(pid: int) -> bool:
 def _resident(pid: int) -> int:
     """Bytes of memory that belong to this process alone; what it shares with the one it was forked from does not count."""
     try:
-        _, resident, shared = Path(f"/proc/{pid}/statm").read_text().split()[:3]
-    except (OSError, ValueError):
+        lines = Path(f"/proc/{pid}/smaps_rollup").read_text().splitlines()
+    except OSError:
         return 0
-    return (int(resident) - int(shared)) * os.sysconf("SC_PAGE_SIZE")
+    return sum(int(line.split()[1]) * 1024 for line in lines if line.startswith("Private_"))

@@ -69,6 +69,15 @@ def read(path: Path | str) -> Run:
     return run
 
 
+def header(path: Path) -> dict[str, Any]:
+    """The first line of a record alone: what it was made with."""
+    try:
+        with path.open("rb") as file:
+            return _header(_parse(file.readline(1 << 20).decode("utf-8", "replace")), path)
+    except OSError as error:
+        raise UsageError(f"cannot read the record {path}: {error.strerror}") from None
+
+
 def _lines(raw: bytes) -> Iterator[str]:
     for line in raw.decode("utf-8", "replace").split("\n"):
         if line.strip():

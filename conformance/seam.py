@@ -54,6 +54,8 @@ class Subscription:
 
 class Seam:
     def __init__(self, compiler: str, version: Callable[[], str], names: Mapping[str, Name]) -> None:
+        if taken := [key for key in names if hasattr(type(self), key)]:
+            raise ValueError(f"a seam has an attribute {taken[0]} of its own: name the key otherwise")
         self.compiler, self.version, self.names = compiler, version, dict(names)
         self._subscribers: dict[str, list[Around]] = {}
         self._patches: dict[str, Any] = {}

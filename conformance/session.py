@@ -56,6 +56,7 @@ class Session:
     traces: TraceCache | None = field(init=False, default=None)
 
     def __post_init__(self) -> None:
+        torch.set_num_threads(1)  # in this process: one that has started OpenMP's threads cannot be forked any more
         self.micrographs = library.load(self.plan.micrographs)
         self.expected = expectations.load(self.plan.expectations, environment.versions())
         baseline = Baseline(environment.environment()) if self.plan.baseline else None
@@ -68,14 +69,8 @@ class Session:
         """An expectation that names no cell of the suite is a mistake."""
         if self.plan.micrographs is not None or not self.expected.entries:
             return
-        universe = [
-            f"{stage.value}/{name}/{target}/{m}"
-            for name in backends.names()
-            for target in backends.get(name).targets()
-            for m in self.micrographs
-            for stage in STAGES
-        ]
-        for entry in self.expected.unmatched(universe):
+        targets = {name: backends.get(name).targets() for name in backends.names()}
+        for entry in self.expected.unmatched(targets, self.micrographs):
             raise UsageError(f"{entry.source} matches no cell: {entry.cell!r}; mend or remove it")
 
     # -------------------------------------------------------------------------------------------------- running
@@ -134,6 +129,8 @@ class Session:
 
     def _preload(self, cases: list[PlannedCase]) -> None:
         """Import once what every process needs, before any is forked."""
+        with torch.compiler.set_stance("force_eager"):  # the oracle runs eager in it; it imports Dynamo
+            pass
         for backend, target in dict.fromkeys((case.backend, case.target) for case in cases):
             instance = backends.get(backend)
             if len(instance.unavailable(Target.parse(target))) < len(STAGES):

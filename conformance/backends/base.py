@@ -8,16 +8,20 @@ A backend is a class derived from `Backend` that compiles to a `Compiled`. Third
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Mapping
-from contextlib import AbstractContextManager, nullcontext
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from dataclasses import dataclass, field
 from typing import Any, Protocol, runtime_checkable
 
+from conformance import oracle, scenario
+from conformance.errors import CannotRun
 from conformance.micrograph import Micrograph
 from conformance.seam import Seam
 from conformance.stage import STAGES, Stage
 from conformance.target import Target
 from conformance.trace import Observation
+
+__all__ = ["Backend", "CannotRun", "Case", "Compiled", "HasRepro", "Jit", "Released", "Triaged", "all_unavailable"]
 
 
 @dataclass(frozen=True)
@@ -40,11 +44,6 @@ class Case:
         return "cuda" if self.target.name == "cuda" else "cpu"
 
 
-class CannotRun(Exception):
-    """What was compiled cannot be run here (no device, an interpreter that does not know an op): the runtime stage is
-    `unavailable` for this reason, and nothing is wrong with the compile."""
-
-
 class Compiled(ABC):
     """One compile. Called as a user would call it, then asked what each stage showed.
 
@@ -53,6 +52,7 @@ class Compiled(ABC):
 
     module: Any = None  # whose parameters and buffers a call may change (None: it has none of its own)
     outputs_persist: bool = True  # outputs outlive the next call; False where the backend documents that they do not
+    compiles_at_call: bool = False  # nothing is compiled before the first call
     replays: int = 0  # further calls with values of their own, where what runs is a recording
     progress: Callable[[Stage], None] = staticmethod(lambda stage: None)  # told which stage is being worked on
 
@@ -76,6 +76,23 @@ class Compiled(ABC):
         """An earlier form of the program still runs inside what the backend puts around it at run time. Asked when the form of
         `stage` differs from eager: is it that form, or what is around it?"""
         return stage
+
+    @contextmanager
+    def player(
+        self, stage: Stage | None = None, *, unfused: bool = False, uncached: bool = False
+    ) -> Iterator[tuple[Any, scenario.Run]]:
+        """A module and what a scenario is given to run: the program, or its form as of an earlier stage; compiled with nothing fused, or
+        with caches turned off, where the backend can do that (see `plays_at`). Here: the compile that there is, its state put back."""
+        program = self if stage is None else self.at(stage)
+        if program is None or unfused or uncached:
+            raise CannotRun("there is no such form of the program")
+        name = type(self).__name__.removesuffix("Compiled")
+        with oracle.state_kept(self.module):
+            yield self.module, scenario.Run(program, scenario.only_modules(name), scenario.only_here(name), compiled=True)
+
+    def plays_at(self, stage: Stage) -> bool:
+        """Can a scenario be played with the program as of this stage? For the cache stage: with caches turned off?"""
+        return stage.order < Stage.RUNTIME.order and self.at(stage) is not None
 
     def unfused(self) -> Callable[..., Any] | None:
         """The program made without fusing: where it is right and the fused one wrong, fusion is at fault."""
@@ -158,7 +175,7 @@ def all_unavailable(reason: str) -> dict[Stage, str]:
 class Jit(Protocol):
     """Compiles at the first call and guards every later one: what fuzzing of sizes and guards can call."""
 
-    def compile_entry(self, module: Any) -> Callable[..., Any]:
+    def compile_entry(self, module: Any, **options: Any) -> Callable[..., Any]:
         """The callable that a user gets: `torch.compile(module)`."""
 
     def marked(self, case: Case, inputs: tuple[Any, ...]) -> tuple[Any, ...]:

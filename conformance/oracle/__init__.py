@@ -6,9 +6,18 @@ eager's own result in the same dtype, and random numbers come from equal seeds.
 
 from __future__ import annotations
 
-from conformance.oracle.comparison import Difference, compare, mutated, same_strides, signature, survived, value_differences
-from conformance.oracle.outcome import SEED, Outcome, clone_inputs, run, seed, state_kept
-from conformance.oracle.reference import InDouble, Reference, in_double, reference, widened
+from conformance.oracle.comparison import (
+    Difference,
+    compare,
+    mutated,
+    same_strides,
+    signature,
+    survived,
+    value_differences,
+)
+from conformance.oracle.outcome import SEED, Outcome, clone_inputs, play, run, seed, state_kept
+from conformance.oracle.reference import InDouble, Reference, in_double, played, reference, widened
+from conformance.oracle.snapshot import snapshot
 
 __all__ = [
     "Difference",
@@ -20,11 +29,14 @@ __all__ = [
     "compare",
     "in_double",
     "mutated",
+    "play",
+    "played",
     "reference",
     "run",
     "same_strides",
     "seed",
     "signature",
+    "snapshot",
     "state_kept",
     "survived",
     "value_differences",

@@ -13,6 +13,7 @@ from typing import Any
 
 import torch
 
+from conformance.errors import first_line
 from conformance.oracle.outcome import Outcome
 from conformance.oracle.reference import Reference
 from conformance.verdict import Kind
@@ -47,20 +48,20 @@ class Difference:
 def compare(outcome: Outcome, ref: Reference, *, strides: bool = True, aliases: bool = True) -> list[Difference]:
     """Where an outcome is not what eager gave; empty when it is the same."""
     eager = ref.eager
+    if eager.error is not None and outcome.error is None:
+        said = first_line(eager.error)
+        return [Difference(Kind.LOST_VALIDATION, "call", f"eager raises {said}; the compiled program does not raise")]
+    if eager.error is not None:
+        return []
     if outcome.error is not None:
-        return [
-            Difference(
-                Kind.CRASH,
-                "call",
-                f"{type(outcome.error).__name__}: {str(outcome.error).splitlines()[0][:300] if str(outcome.error) else ''}",
-            )
-        ]
+        return [Difference(Kind.CRASH, "call", first_line(outcome.error))]
     if outcome.spec != eager.spec:
         return [Difference(Kind.WRONG_METADATA, "outputs", f"structure {_shown(outcome.spec)}, eager returns {_shown(eager.spec)}")]
     found = list(_metadata(outcome, eager, strides))
     if aliases:
         found += _aliasing(outcome, eager)
     found += _mutation(outcome, ref)
+    found += _python(outcome, eager)
     if outcome.drawn != eager.drawn:
         detail = "no random numbers were drawn, eager draws some" if eager.drawn else "random numbers were drawn, eager draws none"
         found.append(Difference(Kind.WRONG_RESULT, "generator", detail))
@@ -128,6 +129,23 @@ def _mutation(outcome: Outcome, ref: Reference) -> Iterator[Difference]:
                     yield Difference(Kind.LOST_MUTATION, name, f"after the call it is not what eager left: {difference.detail}")
 
 
+def _python(outcome: Outcome, eager: Outcome) -> Iterator[Difference]:
+    """Python values after the call: an object that was changed in another way, a list that is longer, an attribute that is not there."""
+    for path in dict.fromkeys([*eager.python, *outcome.python]):
+        if path not in outcome.python:
+            yield Difference(Kind.LOST_MUTATION, path, f"is not there after the call; in eager it is {_short(eager.python[path])}")
+        elif path not in eager.python:
+            yield Difference(Kind.LOST_MUTATION, path, f"is {_short(outcome.python[path])} after the call; in eager it is not there")
+        else:
+            for difference in value_differences(path, outcome.python[path], eager.python[path]):
+                yield Difference(Kind.LOST_MUTATION, path, f"after the call it is not what eager left: {difference.detail}")
+
+
+def _short(value: Any) -> str:
+    text = repr(value)
+    return text if len(text) < 80 else text[:79] + "…"
+
+
 def _gradients(outcome: Outcome, ref: Reference) -> Iterator[Difference]:
     for name, want in ref.eager.grads.items():
         got = outcome.grads.get(name)
@@ -140,10 +158,18 @@ def _gradients(outcome: Outcome, ref: Reference) -> Iterator[Difference]:
 
 def value_differences(where: str, got: Any, want: Any, exact: Any = None) -> Iterator[Difference]:
     """Is `got` further from the exact value than `want`, eager's own, is?"""
+    if isinstance(got, dict) and isinstance(want, dict):  # snapshots of Python values
+        for path in dict.fromkeys([*want, *got]):
+            nothing = "(not there)"
+            yield from value_differences(f"{where}{path}", got.get(path, nothing), want.get(path, nothing))
+        return
     if not isinstance(got, torch.Tensor) or not isinstance(want, torch.Tensor):
-        same = got == want or (isinstance(got, float) and math.isclose(got, want, rel_tol=1e-6)) or (got != got and want != want)
-        if not same:
-            yield Difference(Kind.WRONG_RESULT, where, f"{got!r}, eager gives {want!r}")
+        if type(got) is not type(want) or not _same_plain(got, want):
+            yield Difference(Kind.WRONG_RESULT, where, f"{_short(got)}, eager gives {_short(want)}")
+        return
+    if got.shape != want.shape or got.dtype != want.dtype:
+        detail = f"{_plain(got.dtype)} {tuple(got.shape)}, eager has {_plain(want.dtype)} {tuple(want.shape)}"
+        yield Difference(Kind.WRONG_METADATA, where, detail)
         return
     same_kind = got.dtype == want.dtype and got.device == want.device
     if got.numel() == 0 or (same_kind and torch.equal(got, want)):  # as eager to the last bit: no further from anything than eager is
@@ -154,6 +180,12 @@ def value_differences(where: str, got: Any, want: Any, exact: Any = None) -> Ite
             yield Difference(Kind.WRONG_RESULT, where, f"{wrong} of {want.numel()} elements differ")
         return
     yield from _float_differences(where, got, want, exact)
+
+
+def _same_plain(got: Any, want: Any) -> bool:
+    if isinstance(got, float):
+        return math.isclose(got, want, rel_tol=1e-6) or (got != got and want != want)
+    return bool(got == want)
 
 
 def _float_differences(where: str, got: torch.Tensor, want: torch.Tensor, exact: torch.Tensor | None) -> Iterator[Difference]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from dataclasses import dataclass, field
@@ -10,6 +11,8 @@ from typing import Any
 import torch
 from torch import nn
 from torch.utils import _pytree as pytree
+
+from conformance.oracle.snapshot import PLAIN, snapshot
 
 SEED = 1234
 
@@ -25,6 +28,7 @@ class Outcome:
     inputs: dict[str, torch.Tensor] = field(default_factory=dict)  # tensors of the inputs, after the call
     state: dict[str, torch.Tensor] = field(default_factory=dict)  # parameters and buffers, after the call
     grads: dict[str, torch.Tensor | None] = field(default_factory=dict)
+    python: dict[str, Any] = field(default_factory=dict)  # Python values of inputs and module after the call: path → leaf
     requires_grad: list[bool] = field(default_factory=list)
     drawn: bool = False  # the call consumed random numbers
     live: list[Any] = field(default_factory=list, repr=False)  # the outputs themselves, to see whether they survive
@@ -59,9 +63,11 @@ def state_kept(module: nn.Module | None) -> Iterator[None]:
         return
     tensors = dict(_state(module))
     saved = {name: tensor.detach().clone() for name, tensor in tensors.items()}
+    attributes = {name: (value, copy.deepcopy(value)) for name, value in _attributes(module)}
     try:
         yield
     finally:
+        _put_back(module, attributes)
         for name, tensor in tensors.items():
             with torch.inference_mode(tensor.is_inference()), torch.no_grad():
                 tensor.copy_(saved[name])
@@ -75,12 +81,43 @@ def _state(module: nn.Module) -> Iterator[tuple[str, torch.Tensor]]:
     yield from module.named_buffers()
 
 
+def _attributes(module: nn.Module) -> Iterator[tuple[str, Any]]:
+    """The Python attributes of a module and its parts: numbers, strings, and containers of them."""
+    for name, part in module.named_modules():
+        for attribute, value in vars(part).items():
+            if attribute not in _OWN and attribute != "training" and isinstance(value, (*PLAIN, list, dict, set)):
+                yield f"{name}.{attribute}".lstrip("."), value
+
+
+_OWN = frozenset(vars(nn.Module())) | {"_is_torch_compile"}  # torch's own; the last is written by torch.compile
+
+
+def _put_back(module: nn.Module, attributes: dict[str, tuple[Any, Any]]) -> None:
+    """Attributes as they were: containers are filled anew, so that they stay the same objects."""
+    now = dict(_attributes(module))
+    for name in now.keys() - attributes.keys():
+        owner, leaf = _owner(module, name)
+        delattr(owner, leaf)
+    for name, (value, kept) in attributes.items():
+        if isinstance(value, list):
+            value[:] = kept
+        elif isinstance(value, (dict, set)):
+            value.clear()
+            value.update(kept)
+        if now.get(name) is not value:
+            owner, leaf = _owner(module, name)
+            setattr(owner, leaf, value)
+
+
+def _owner(module: nn.Module, name: str) -> tuple[nn.Module, str]:
+    path, _, leaf = name.rpartition(".")
+    return module.get_submodule(path), leaf
+
+
 def _rebind(module: nn.Module, name: str, tensor: torch.Tensor) -> None:
-    *path, leaf = name.split(".")
-    for part in path:
-        module = getattr(module, part)
-    if getattr(module, leaf) is not tensor:
-        setattr(module, leaf, tensor)
+    owner, leaf = _owner(module, name)
+    if getattr(owner, leaf) is not tensor:
+        setattr(owner, leaf, tensor)
 
 
 def seed() -> None:
@@ -110,6 +147,18 @@ def run(fn: Callable[..., Any], inputs: tuple[Any, ...], module: nn.Module | Non
             return Outcome(error=error)
 
 
+def play(module: Any, program: Any, inputs: tuple[Any, ...]) -> Outcome:
+    """Play a micrograph's scenario with a program and keep all that it left behind. It takes its gradients itself."""
+    seed()
+    before = torch.get_rng_state()
+    try:
+        result = module.play(program, *inputs)
+        drawn = not torch.equal(before, torch.get_rng_state())
+        return _outcome(result, inputs, module, None, drawn)
+    except Exception as error:
+        return Outcome(error=error)
+
+
 def _outcome(
     result: Any,
     inputs: tuple[Any, ...],
@@ -122,7 +171,7 @@ def _outcome(
     outcome = Outcome(spec=spec, drawn=drawn, live=flat)
     for index, value in enumerate(flat):
         tensor = isinstance(value, torch.Tensor)
-        outcome.outputs.append(value.detach().clone(memory_format=torch.preserve_format) if tensor else value)
+        outcome.outputs.append(value.detach().clone(memory_format=torch.preserve_format) if tensor else _kept(value))
         outcome.strides.append(tuple(value.stride()) if tensor else None)
         outcome.shares.append(owners.get(_address(value), "") if tensor else "")
         outcome.requires_grad.append(tensor and value.requires_grad)
@@ -131,9 +180,18 @@ def _outcome(
     if around_backward is not None:
         outcome.grads = _backward(flat, inputs, module, around_backward())
     outcome.inputs = {f"input {i}": x.detach().clone() for i, x in enumerate(inputs) if isinstance(x, torch.Tensor)}
+    for index, value in enumerate(inputs):
+        if not isinstance(value, (torch.Tensor, *PLAIN)):
+            outcome.python |= snapshot(value, f"input {index}")
     if module is not None:
         outcome.state = {name: tensor.detach().clone() for name, tensor in _state(module)}
+        outcome.python |= snapshot(dict(_attributes(module)), "attributes")
     return outcome
+
+
+def _kept(value: Any) -> Any:
+    """A returned value that later calls cannot change any more."""
+    return value if isinstance(value, PLAIN) else snapshot(value)
 
 
 def _address(tensor: torch.Tensor) -> int:

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import copy
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any
 
@@ -12,7 +13,7 @@ from torch import nn
 from torch.utils import _pytree as pytree
 from torch.utils._python_dispatch import TorchDispatchMode
 
-from conformance.oracle.outcome import Outcome, clone_inputs, run
+from conformance.oracle.outcome import Outcome, clone_inputs, play, run
 
 
 class InDouble(TorchDispatchMode):
@@ -55,14 +56,19 @@ def in_double(module: nn.Module, inputs: tuple[Any, ...], *, calls: int = 1) -> 
     arguments = widened(clone_inputs(inputs))
     if arguments is None:
         return None
+    with _double_by_default(), InDouble():
+        outcome = run(twin, arguments, twin, calls=calls)
+    return None if outcome.error else outcome
+
+
+@contextmanager
+def _double_by_default() -> Iterator[None]:
     default = torch.get_default_dtype()
+    torch.set_default_dtype(torch.float64)
     try:
-        torch.set_default_dtype(torch.float64)
-        with InDouble():
-            outcome = run(twin, arguments, twin, calls=calls)
+        yield
     finally:
         torch.set_default_dtype(default)
-    return None if outcome.error else outcome
 
 
 @dataclass
@@ -83,3 +89,25 @@ def reference(
     if exact is not None and len(exact.outputs) != len(eager.outputs):
         exact = None
     return Reference(eager, exact)
+
+
+def played(build: Callable[[], nn.Module], make_inputs: Callable[[], tuple[Any, ...]], program: Callable[[Any], Any], random: bool) -> Reference:
+    """What eager gives for a scenario: a new module and new inputs each time, once as they are and once in fp64. `program` makes of a
+    module what the scenario is given to run."""
+    with torch.compiler.set_stance("force_eager"):
+        module = build()
+        eager = play(module, program(module), make_inputs())
+        exact = None if random or eager.error else _played_in_double(build(), make_inputs(), program)
+    if exact is not None and (len(exact.outputs) != len(eager.outputs) or exact.spec != eager.spec):
+        exact = None
+    return Reference(eager, exact)
+
+
+def _played_in_double(module: nn.Module, inputs: tuple[Any, ...], program: Callable[[Any], Any]) -> Outcome | None:
+    arguments = widened(inputs)
+    if arguments is None:
+        return None
+    twin = module.double()
+    with _double_by_default(), InDouble():
+        outcome = play(twin, program(twin), arguments)
+    return None if outcome.error else outcome

@@ -50,8 +50,8 @@ def test_another_kind_of_failure_is_not_covered(tmp_path: Path) -> None:
 
 
 def test_an_entry_that_matches_nothing_is_found(tmp_path: Path) -> None:
-    assert loaded(tmp_path).unmatched(["runtime/inductor/cpu/norm.rmsnorm"])
-    assert not loaded(tmp_path).unmatched([CELL])
+    assert loaded(tmp_path).unmatched({"inductor": ["cpu"]}, ["norm.rmsnorm"])
+    assert not loaded(tmp_path).unmatched({"torch_tensorrt": ["cuda"]}, ["mutation.two_inputs"])
 
 
 @pytest.mark.parametrize(

@@ -86,7 +86,7 @@ def table() -> tuple[Seam, SimpleNamespace]:
     names = {
         "double": Name("conformance.seam:_example.double", (Stage.FUSION,)),
         "number": Name("conformance.seam:_nothing|conformance.seam:_example.number"),
-        "gone": Name("conformance.seam:_example.gone", (Stage.CODEGEN, Stage.CACHE)),
+        "lost": Name("conformance.seam:_example.lost", (Stage.CODEGEN, Stage.CACHE)),
     }
     return Seam("example", lambda: "1.0", names), owner
 
@@ -94,8 +94,8 @@ def table() -> tuple[Seam, SimpleNamespace]:
 def test_a_missing_name_is_named_with_the_version() -> None:
     example, _ = table()
     assert example.number == 5 and example.double(4) == 8
-    with pytest.raises(MissingName, match=r"example 1\.0 has no conformance\.seam\._example\.gone"):
-        example.gone  # noqa: B018
+    with pytest.raises(MissingName, match=r"example 1\.0 has no conformance\.seam\._example\.lost"):
+        example.lost  # noqa: B018
     assert {*example.unavailable()} == {Stage.CODEGEN, Stage.CACHE}
 
 

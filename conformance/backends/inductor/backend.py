@@ -11,6 +11,7 @@ from typing import Any
 
 import torch
 
+from conformance import scenario
 from conformance.backends.base import Backend, Case, Compiled, all_unavailable
 from conformance.backends.inductor.seam import seam
 from conformance.headless import unavailable as not_described
@@ -34,6 +35,7 @@ FIRST_COMPILE = (
     "torch.utils.cpp_extension",
     "sympy.tensor.tensor",
 )
+CONFIGS = {"inductor": "config", "dynamo": "dynamo_config", "functorch": "functorch_config"}  # a setting's first word → the seam's key
 
 
 class InductorBackend(Backend):
@@ -91,7 +93,7 @@ class InductorBackend(Backend):
             from conformance.backends.inductor.headless import described_program
 
             return described_program(case, module)
-        return self.compile_entry(module)
+        return self.compile_entry(module, **case.micrograph.options)
 
     def preload(self, target: Target) -> None:
         """What the first compile of a process would import and compute, none of which depends on what is compiled."""
@@ -105,7 +107,7 @@ class InductorBackend(Backend):
         for key in ("system_key", "torch_key"):  # digests of the sources of triton and torch
             if seam.has(key):
                 getattr(seam, key)()
-        if target.name == "cpu":
+        if target.name == "cpu" and seam.has("pick_vec_isa"):
             bool(seam.pick_vec_isa())  # its truth is what is asked of the C++ compiler; the answer is kept on disk
         if not target.headless:
             _register_patterns(torch.device(target.torch_device))
@@ -117,12 +119,21 @@ class InductorBackend(Backend):
 
     # ------------------------------------------------------- what every process that compiles the same case agrees on
 
-    def compile_entry(self, module: Any) -> Callable[..., Any]:
-        return torch.compile(module)
+    def compile_entry(self, module: Any, **options: Any) -> Callable[..., Any]:
+        return torch.compile(module, **options)
+
+    def compile_function(self, case: Case) -> Callable[..., Any]:
+        """What a scenario compiles other functions with, and its options."""
+        if case.target.headless:
+            return scenario.only_modules(f"{self.name} for {case.target}")
+        return torch.compile
 
     @contextmanager
     def settings(self, case: Case) -> Iterator[None]:
         with ExitStack() as stack:
+            for name, value in case.micrograph.settings.items():
+                part, _, setting = name.partition(".")
+                stack.enter_context(getattr(seam, CONFIGS[part]).patch(**{setting: value}))
             if case.micrograph.contract.runtime.random:
                 # The only way to draw the same numbers as eager: let eager's own ops draw them.
                 stack.enter_context(seam.config.patch(fallback_random=True))

@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any
 
 import torch
 
-from conformance import backends, oracle
+from conformance import backends, oracle, scenario
 from conformance.backends.base import Case
 from conformance.backends.inductor import guard_probes
 from conformance.backends.inductor.kernel_store import kernel_store
@@ -90,6 +90,9 @@ class CacheStage:
             promised = self.case.micrograph.contract.cache.cacheable
             verdict = Verdict.FALLBACK if promised else Verdict.UNSUPPORTED
             return Observation(facts, verdict=verdict, reason=f"the cache was bypassed: {self._bypass_reason()}")
+        if self.case.micrograph.has_scenario():
+            facts["again"], wrong = self._played_again()
+            return Observation(facts | {"differs": {"again": wrong} if wrong else {}})
         artifacts = torch.compiler.save_cache_artifacts()
         if self.case.target.name == "cuda" and any(g.kernels for g in self.compiled.watch.graphs):
             facts["cubins"] = sum(1 for _ in self.compiled.folder.rglob("*.cubin"))
@@ -138,6 +141,13 @@ class CacheStage:
         differences = oracle.compare(outcome, self.ref)
         return moved, str(differences[0]) if differences else ""
 
+    def _played_again(self) -> Probe:
+        """The whole scenario once more, from what the caches hold by now."""
+        with counted() as moved, self.compiled.player() as (module, run):
+            outcome = oracle.play(module, run, self.case.inputs(0))
+        differences = oracle.compare(outcome, self.ref)
+        return moved, str(differences[0]) if differences else ""
+
     def _misses(self, inputs: tuple[Any, ...] | None = None, settings: dict[str, Any] | None = None) -> Probe:
         """What must not be served from the cache: the same graph under other settings, or another graph."""
         stop = seam.subscribe(codegen_and_compile=_stop_at_miss)
@@ -161,8 +171,11 @@ class CacheStage:
 
     def _reference(self) -> oracle.Reference:
         micrograph, module = self.case.micrograph, self.case.module()
-        fn = self.backend.eager(self.case, module)
         random = micrograph.contract.runtime.random
+        if micrograph.has_scenario():
+            eager: Callable[[Any], Any] = lambda module: scenario.eager(self.backend.eager(self.case, module))  # noqa: E731
+            return oracle.played(self.case.module, lambda: self.case.inputs(0), eager, random)
+        fn = self.backend.eager(self.case, module)
         return oracle.reference(module, self.case.inputs(0), random=random, calls=micrograph.steps, fn=fn)
 
     # ------------------------------------------------------------------------------------------ fresh process

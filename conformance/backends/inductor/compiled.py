@@ -13,7 +13,7 @@ from typing import Any
 
 import torch
 
-from conformance import graphs, oracle
+from conformance import backends, graphs, oracle, scenario
 from conformance.backends.base import Case, Compiled
 from conformance.backends.inductor import blame, cache_stage, guard_probes
 from conformance.backends.inductor.backend import InductorBackend
@@ -21,6 +21,7 @@ from conformance.backends.inductor.decompositions import decomposable
 from conformance.backends.inductor.kernel_store import kernel_store
 from conformance.backends.inductor.seam import seam
 from conformance.backends.inductor.watch import Watch, watching
+from conformance.errors import CannotRun
 from conformance.fresh import FRESH
 from conformance.inputs import Tensor
 from conformance.stage import Stage
@@ -51,6 +52,7 @@ BEGINS = {  # the seam's function with which work on a stage begins
 
 
 class InductorCompiled(Compiled):
+    compiles_at_call = True
     programs: tuple[str, ...] = ("inductor_output_code",)  # as the structured trace names them
 
     def __init__(self, backend: InductorBackend, case: Case) -> None:
@@ -106,6 +108,33 @@ class InductorCompiled(Compiled):
     def at(self, stage: Stage) -> Callable[..., Any] | None:
         rung = RUNGS.get(stage)
         return None if rung is None else lambda *inputs: self._call(rung, inputs)
+
+    @contextmanager
+    def player(
+        self, stage: Stage | None = None, *, unfused: bool = False, uncached: bool = False
+    ) -> Iterator[tuple[Any, scenario.Run]]:
+        """A new module, compiled anew. An earlier form of the program is played with caches turned off: what a cache serves was never
+        handed from stage to stage."""
+        self.watch.rung = RUNGS[stage] if stage is not None else ""
+        settings = UNFUSED if unfused else {"force_disable_caches": True} if uncached or stage is not None else {}
+        seam.reset()
+        module = self.case.module()
+        with seam.config.patch(settings):
+            fn = self.backend.program(self.case, module)
+            run = scenario.Run(
+                lambda *inputs, **options: fn(*self.backend.marked(self.case, inputs), **options),
+                self.backend.compile_function(self.case),
+                lambda play, *args: FRESH.call(elsewhere, play, args, self.backend.name, self._place(settings)),
+                compiled=True,
+            )
+            yield module, run
+
+    def _place(self, settings: Mapping[str, Any]) -> dict[str, Any]:
+        """What a process must know to compile as this one does."""
+        return {"folder": str(self.folder), "rung": self.watch.rung, "settings": dict(settings), "case": self.case}
+
+    def plays_at(self, stage: Stage) -> bool:
+        return stage in RUNGS or stage is Stage.CACHE
 
     def at_fault(self, stage: Stage, wrong: list[oracle.Difference], ref: oracle.Reference) -> Stage:
         return blame.around(self.watch, wrong, ref) if stage is Stage.DECOMPOSITION else stage
@@ -272,6 +301,20 @@ class InductorCompiled(Compiled):
 
     def _cache(self) -> Observation:
         return cache_stage.CacheStage(self, self._snapshot["cache"], self._snapshot["compiles"]).observe()
+
+
+def elsewhere(play: Callable[..., Any], args: tuple[Any, ...], backend_name: str, place: Mapping[str, Any]) -> Any:
+    """In a fresh process that shares the caches: play a function, compiled in the same way."""
+    backend: Any = backends.get(backend_name)
+    case, watch = place["case"], Watch(rung=place["rung"])
+    os.environ["TORCHINDUCTOR_CACHE_DIR"] = place["folder"]
+
+    def nothing(*inputs: Any) -> Any:
+        raise CannotRun("elsewhere there is no module: compile what you call with run.compile")
+
+    with backend.settings(case), seam.config.patch(place["settings"]), kernel_store(), watching(watch):
+        run = scenario.Run(nothing, backend.compile_function(case), scenario.only_here(backend_name), compiled=True)
+        return play(run, *args)
 
 
 def _isa() -> str:

@@ -21,6 +21,7 @@ NAMES = {
     # Settings, counters and memory of a process.
     "dynamo_config": Name("torch._dynamo:config"),
     "config": Name("torch._inductor:config"),
+    "functorch_config": Name("torch._functorch:config", NO_STAGE),
     "reset": Name("torch._dynamo:reset"),
     "clear_caches": Name("torch._inductor.utils:clear_caches"),
     "counters": Name("torch._dynamo.utils:counters", (CAPTURE, POSTGRAD, CACHE)),

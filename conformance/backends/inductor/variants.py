@@ -53,8 +53,8 @@ class CudagraphsBackend(InductorBackend):
     def compile(self, case: Case) -> Compiled:
         return CudagraphsCompiled(self, case)
 
-    def compile_entry(self, module: Any) -> Callable[..., Any]:
-        return torch.compile(module, mode="reduce-overhead")
+    def compile_entry(self, module: Any, **options: Any) -> Callable[..., Any]:
+        return torch.compile(module, mode="reduce-overhead", **options)
 
 
 class CudagraphsCompiled(InductorCompiled):

@@ -23,7 +23,7 @@ from conformance.seam import Subscription
 from conformance.stage import Stage
 
 Proceed = Callable[..., Any]
-NO_CALL = {"MultiOutput", "DynamicScalar"}  # IR nodes that are parts of another call, or no call at all
+NO_CALL = {"AssertScalar", "DynamicScalar", "MultiOutput"}  # IR nodes that are parts of another call, or no call at all
 TRACE_LOG = "torch.__trace"
 TRACE_EVENTS = {"dynamo_output_graph", "dynamo_cpp_guards_str", "aot_forward_graph_fw_metadata"}
 SOURCES = {"inductor_output_code", "inductor_aot_wrapper_code", "inductor_aot_kernel_code"}

@@ -16,7 +16,16 @@ import torch
 from torch import fx, nn
 
 from conformance.backends.torch_tensorrt.api import Library
-from conformance.backends.torch_tensorrt.compile_log import Engine, Layer, PassRun, Recording, final_writes, op_name, shown, snapshot
+from conformance.backends.torch_tensorrt.compile_log import (
+    Engine,
+    Layer,
+    PassRun,
+    Recording,
+    final_writes,
+    op_name,
+    shown,
+    snapshot,
+)
 from conformance.backends.torch_tensorrt.description import described
 from conformance.backends.torch_tensorrt.engine import PlanModule, PlanRuntime
 from conformance.errors import first_line

@@ -1,0 +1,110 @@
+"""Measure a scenario: play it with eager and with the compiler from equal starting points, and find the stage of what differs.
+
+Every play has a module and inputs of its own, so that what one play does to them no other play sees. The ladder plays the whole
+scenario again with the program as of each stage. What is right with caches turned off, and wrong with them, is the cache stage's.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from conformance import oracle, scenario
+from conformance.backends.base import CannotRun, Compiled
+from conformance.checks.measured import LADDER
+from conformance.errors import UsageError, first_line
+from conformance.examine import GRAPH_STAGES, Examination
+from conformance.stage import Stage
+from conformance.verdict import Finding, Kind
+
+SEEDS = (0, 1)  # the scenario is played with two sets of values
+
+
+class ScenarioExamination(Examination):
+    """An examination whose every call is a play."""
+
+    def reference(self, seed: int, **sizes: int) -> oracle.Reference:
+        ref = oracle.played(self.case.module, lambda: self.case.inputs(seed, **sizes), self._eager_run, self.random)
+        raises = self.case.micrograph.contract.runtime.raises
+        if ref.eager.error is not None and not raises:
+            raise UsageError(f"{self.case.micrograph.name()} does not run in eager: {first_line(ref.eager.error)}")
+        if ref.eager.error is None and raises:
+            raise UsageError(f"the contract of {self.case.micrograph.name()} says that eager raises, and it does not")
+        return ref
+
+    def _eager_run(self, module: Any) -> scenario.Run:
+        return scenario.eager(self.backend.eager(self.case, module))
+
+    def _play(self, compiled: Compiled, seed: int, stage: Stage | None = None, **how: bool) -> oracle.Outcome:
+        """A play with the program, or with its form as of an earlier stage."""
+        with compiled.player(stage, **how) as (module, run):
+            return oracle.play(module, run, self.case.inputs(seed))
+
+    def _first_call(self, compiled: Compiled) -> tuple[oracle.Outcome | None, oracle.Reference]:
+        self._at(Stage.RUNTIME)  # eager's own time
+        ref = self.reference(SEEDS[0])
+        if not self._observable(Stage.RUNTIME) and not compiled.compiles_at_call:
+            return None, ref
+        self._at(Stage.CAPTURE)
+        first = self._play(compiled, SEEDS[0])
+        if not self._observable(Stage.RUNTIME):
+            return (first if first.error is not None else None), ref
+        if isinstance(first.error, CannotRun):
+            self.found.unavailable[Stage.RUNTIME] = first_line(first.error).removeprefix("CannotRun: ")
+            return None, ref
+        return first, ref
+
+    def _observe_compile(self, compiled: Compiled, first: oracle.Outcome | None, ref: oracle.Reference) -> bool:
+        """An error that eager raises as well is no crash."""
+        expected = first is not None and first.error is not None and ref.eager.error is not None
+        return super()._observe_compile(compiled, None if expected else first, ref)
+
+    def _runtime(self, compiled: Compiled, first: oracle.Outcome, ref: oracle.Reference) -> None:
+        self._observe(compiled, Stage.RUNTIME)
+        seen = self.found[Stage.RUNTIME]
+        seen.facts |= oracle.signature(first)
+        for seed in SEEDS:
+            outcome, ref = (first, ref) if seed == SEEDS[0] else (self._play(compiled, seed), self.reference(seed))
+            if self._differs(compiled, seed, outcome, ref, f"play {seed + 1}"):
+                return
+
+    def _recapture(self, compiled: Compiled) -> None:
+        """Scenarios say themselves what must be captured again."""
+
+    def _climb(self, compiled: Compiled, seed: int, ref: oracle.Reference) -> None:
+        """A program that cannot be played as it is cannot be played in its earlier forms either."""
+
+    def _differs(
+        self,
+        compiled: Compiled,
+        seed: int,
+        outcome: oracle.Outcome,
+        ref: oracle.Reference,
+        when: str,
+        kind: Kind | None = None,
+        **sizes: int,
+    ) -> bool:
+        differences = oracle.compare(outcome, ref)
+        if not differences:
+            return False
+        stage, found = self._ladder(compiled, seed, ref)
+        self.found.at(stage).findings += [Finding(d.kind, LADDER, f"{when}: {d}") for d in (found or differences)[:3]]
+        return True
+
+    def _ladder(
+        self, compiled: Compiled, seed: int, ref: oracle.Reference, **sizes: int
+    ) -> tuple[Stage, list[oracle.Difference]]:
+        """The first stage whose form of the program differs from eager over the whole scenario."""
+        for stage in GRAPH_STAGES:
+            if stage not in self.found.observations or not compiled.plays_at(stage):
+                continue
+            outcome = self._play(compiled, seed, stage)
+            if isinstance(outcome.error, CannotRun):
+                continue
+            found = oracle.compare(outcome, ref)
+            if found and stage is Stage.CODEGEN and not oracle.compare(self._play(compiled, seed, unfused=True), ref):
+                return Stage.FUSION, found
+            if found:
+                return compiled.at_fault(stage, found, ref), found
+        if compiled.plays_at(Stage.CACHE) and not oracle.compare(self._play(compiled, seed, uncached=True), ref):
+            return Stage.CACHE, []
+        return Stage.RUNTIME, []

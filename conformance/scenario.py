@@ -1,0 +1,75 @@
+"""Scenarios: what a caller does with a program, played once with eager and once with the compiler, from equal starting points.
+
+A micrograph's method `play(self, run, *inputs)` is given `run`, which stands for the program:
+
+    run(*inputs)                   call it: eager's forward, or the compiler's
+    run.compile(fn, **options)     any other function, compiled in the same way; eager gives it back as it is
+    run.elsewhere(fn, *args)       `fn(run, *args)` in a process that has compiled nothing and shares the caches; `fn` is of a module
+
+Everything that `play` returns is compared, plain Python values included, and so are the inputs and the module's own attributes afterwards.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from conformance.errors import CannotRun
+
+Compile = Callable[..., Callable[..., Any]]
+Elsewhere = Callable[..., Any]
+
+
+class Run:
+    """The program, as a scenario sees it."""
+
+    def __init__(self, call: Callable[..., Any], compile: Compile, elsewhere: Elsewhere, compiled: bool) -> None:
+        self._call, self._compile, self._elsewhere = call, compile, elsewhere
+        self.compiled = compiled  # for what only a compiler can answer: a count of kernels, a state of its caches
+
+    def __call__(self, *inputs: Any, **options: Any) -> Any:
+        return self._call(*inputs, **options)
+
+    def compile(self, fn: Callable[..., Any], **options: Any) -> Callable[..., Any]:
+        return self._compile(fn, **options)
+
+    def elsewhere(self, fn: Callable[..., Any], *args: Any) -> Any:
+        return self._elsewhere(fn, *args)
+
+
+def _as_it_is(fn: Callable[..., Any], **options: Any) -> Callable[..., Any]:
+    return fn
+
+
+def eager(call: Callable[..., Any]) -> Run:
+    """The program uncompiled. What is played elsewhere is played in a fresh process, too: what it does there stays there."""
+    from conformance.fresh import FRESH
+
+    return Run(call, _as_it_is, lambda fn, *args: FRESH.call(_play_elsewhere, fn, args), compiled=False)
+
+
+def _play_elsewhere(fn: Callable[..., Any], args: tuple[Any, ...]) -> Any:
+    import torch
+
+    with torch.compiler.set_stance("force_eager"):
+        return fn(eager(_nothing_to_call), *args)
+
+
+def _nothing_to_call(*inputs: Any) -> Any:
+    raise CannotRun("elsewhere there is no module: compile what you call with run.compile")
+
+
+def only_modules(backend: str) -> Compile:
+    """For a backend that compiles modules ahead of time."""
+
+    def compile(fn: Callable[..., Any], **options: Any) -> Callable[..., Any]:
+        raise CannotRun(f"{backend} compiles modules ahead of time, and no other functions")
+
+    return compile
+
+
+def only_here(backend: str) -> Elsewhere:
+    def elsewhere(fn: Callable[..., Any], *args: Any) -> Any:
+        raise CannotRun(f"{backend} shares no caches between processes that this suite can play in")
+
+    return elsewhere
