@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import sys
-import warnings
 from fnmatch import fnmatchcase
 from pathlib import Path
 from typing import Any
@@ -16,70 +15,7 @@ from rich.table import Table
 from conformance.cell import Cell
 from conformance.errors import UsageError, unknown
 from conformance.library import load
-
-
-@click.command("triage")
-@click.argument("subject", metavar="CELL|FILE.py:OBJECT")
-@click.option("-b", "--backend", default="inductor", help="for a file: which compiler")
-@click.option("-t", "--target", default="cpu", help="for a file: what code is made for")
-@click.option("-o", "--out", type=click.Path(path_type=Path), help="write a repro and the text of an issue into this folder")
-@click.option("--no-reduce", is_flag=True, help="stop at the culprit")
-@click.option("--limit", type=float, default=180.0, metavar="SECONDS", help="time for the reducer")
-@click.option("--seeded", metavar="NAME", help="with a seeded fault (see `conformance selftest --list`)")
-@click.option("--micrographs", "folder", metavar="DIR", help="your own micrographs")
-def triage(
-    subject: str, backend: str, target: str, out: Path | None, no_reduce: bool, limit: float, seeded: str | None, folder: str | None
-) -> int:
-    """Name the stage at fault and the culprit inside it; shrink the graph; write a repro."""
-    from conformance.triage import pipeline
-    from conformance.triage.subject import find
-
-    warnings.filterwarnings("ignore", module=r"torch\.")  # what torch says of settings that triage chose is not for the user
-    if seeded:
-        _seed(seeded)
-    chosen = find(subject, backend, target, folder)
-    console = Console()
-    found = pipeline.triage(
-        chosen, out=out, shrink=not no_reduce, limit=limit, say=lambda text: console.print(text, style="dim", markup=False)
-    )
-    console.print(pipeline.stages_line(found.results), markup=False)
-    if found.first is None:
-        states = {str(r.verdict) for r in found.results.values()}
-        if not states & {"pass"}:
-            raise UsageError(f"nothing to triage: {next(iter(found.results.values())).reason}")
-        console.print(f"nothing fails: {subject} is right at every stage that can be observed here")
-        return 0
-    _tell(found, console)
-    return 1
-
-
-def _tell(found: Any, console: Console) -> None:
-    table = Table.grid(padding=(0, 2))
-    first = found.first
-    table.add_row("stage", str(first.cell.stage))
-    table.add_row("kind", found.kind)
-    table.add_row("culprit", str(found.culprit))
-    if found.reduced is not None:
-        table.add_row("reduced", f"{found.reduced.before} nodes → {found.reduced.nodes} in {found.reduced.tries} tries")
-    elif found.unreduced:
-        table.add_row("reduced", f"no: {found.unreduced}")
-    if found.repro is not None:
-        table.add_row("repro", f"{found.repro} ({found.verified})")
-        table.add_row("issue", str(found.issue))
-    elif found.unwritten:
-        table.add_row("repro", f"no: {found.unwritten}")
-    table.add_row("seconds", ", ".join(f"{name} {seconds:.0f}" for name, seconds in found.seconds.items()))
-    console.print(table)
-    if found.reduced is not None:
-        console.print(found.reduced.gm.code.strip(), markup=False, highlight=False)
-
-
-def _seed(name: str) -> None:
-    """A seeded fault for as long as this process lives, and in those it starts."""
-    from conformance.seeded import plugin
-
-    os.environ[plugin.VARIABLE] = name
-    plugin.pytest_configure()
+from conformance.triage.command import triage
 
 
 # -------------------------------------------------------------------------------------------- selftest

@@ -1,201 +1,295 @@
-"""From a subject to its stage, its culprit, a smaller script and a repro that was seen to fail."""
+"""From a subject to its stage, its culprit, a smaller graph and a repro."""
 
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable, Collection, Iterator
+from contextlib import contextmanager, nullcontext
+from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Any
 
-from conformance import repro
-from conformance.reduce.script import Reduced, ScriptReducer
-from conformance.stage import Stage
-from conformance.triage import answer as said
-from conformance.triage.ablation import Ablation
-from conformance.triage.adapter import Adapter
-from conformance.triage.answer import Answer
-from conformance.triage.ending import Ending
-from conformance.triage.hold import Hold
-from conformance.triage.ladder import climb
-from conformance.triage.runs import Runs
-from conformance.triage.subject import Script, Subject
+import torch
+from torch import fx
 
-KINDS = {"crash": "crash", "signal": "crash", "hang": "timeout", "raise": "wrong_result", "exit": "wrong_result"}
-WHOLE = Hold()
-EAGER = Hold("eager")
+from conformance import backends, expectations
+from conformance.backends.base import Case
+from conformance.examine import Examination
+from conformance.judge import Judge, Result, is_wrong
+from conformance.record import without_folders
+from conformance.session import results_here
+from conformance.stage import STAGES, Stage
+from conformance.target import Target
+from conformance.trace import Trace
+from conformance.triage import reduce, repro
+from conformance.triage.culprit import Culprit
+from conformance.triage.doors import door
+from conformance.triage.open_examination import Held, Rungs, Unsettled, right_with_nothing_fused, scratch
+from conformance.triage.micrograph_subject import Subject
+from conformance.triage.trail import Trail, follow
+
+REDUCIBLE = {"wrong_result", "numeric_drift", "crash", "wrong_metadata", "lost_mutation", "lost_alias", "graph_break"}
+CODE = (Stage.FUSION, Stage.CODEGEN)
+WITH_A_TAIL = 17  # a size that fills a vector of any machine and leaves a tail
 
 
-class Search:
-    """The steps of one triage. `plain` is how the script ended in an interpreter of its own, where that is known already."""
+@dataclass
+class Triage:
+    subject: Subject
+    results: dict[Stage, Result]
+    first: Result | None = None
+    culprit: Culprit | None = None
+    reduced: reduce.Reduced | None = None
+    unreduced: str = ""  # why it was not reduced
+    repro: Path | None = None
+    issue: Path | None = None
+    unwritten: str = ""  # why there is no repro
+    verified: str = ""
+    seconds: dict[str, float] = field(default_factory=dict)
+
+    @property
+    def kind(self) -> str:
+        assert self.first is not None
+        return self.first.findings[0].kind.value if self.first.findings else str(self.first.verdict)
+
+
+def triage(
+    subject: Subject, *, out: Path | None = None, shrink: bool = True, limit: float = 180.0, say: Callable[[str], None] = lambda _: None
+) -> Triage:
+    """Name the stage, then the culprit, then shrink, then write."""
+    with scratch() if subject.backend == "inductor" else nullcontext():
+        case = Case(subject.micrograph, Target.parse(subject.target))
+        search = _Search(subject, backends.get(subject.backend), case, limit, say)
+        search.run(shrink)
+        if search.unconfirmed:  # a graph of the compiler is odd, its program is right: look again, at the program first
+            search = _Search(subject, search.backend, case, limit, say, early=False)
+            search.run(shrink)
+    if out is not None and search.trail is not None and search.found.reduced is not None:
+        _write(search.found, search.trail, search.backend, out)
+    return search.found
+
+
+class _Search:
+    """The steps of one triage. What a step has found out serves those after it."""
 
     def __init__(
-        self,
-        subject: Subject,
-        adapter: Adapter,
-        runs: Runs,
-        versions: dict[str, str],
-        *,
-        plain: Ending | None = None,
-        limit: float = 60.0,
-        say: Callable[[str], None] = lambda text: None,
+        self, subject: Subject, backend: Any, case: Case, limit: float, say: Callable[[str], None], early: bool = True
     ) -> None:
-        self.subject, self.adapter, self.runs, self.limit, self.say, self.plain = subject, adapter, runs, limit, say, plain
-        self.answer = Answer(subject.name, said.UNDECIDED, Ending(0), versions=versions)
-        self.shrunk: Reduced | None = None
+        self.subject, self.backend, self.case, self.limit, self.say = subject, backend, case, limit, say
+        self.early, self.unconfirmed = early, False
+        self.found = Triage(subject, {})
+        self.stages = STAGES[: Stage.CACHE.order] if subject.given else STAGES
+        self.judge = Judge(expectations.Expectations([], {}))  # a known defect is triaged like any other
+        self.held: Held | None = None
+        self.trail: Trail | None = None
+        self.graph: tuple[fx.GraphModule, tuple[Any, ...]] | str = ""  # what to reduce, or why there is nothing
+        self.reducer: reduce.Reducer | None = None
 
-    def run(self, out: Path | None, shrink: bool = True) -> Answer:
-        """All steps; the answer is filled as they go."""
-        found = self.answer
-        with self._timed("given"):
-            if not self._fails():
-                return self._done()
-        with self._timed("stage"):
-            found.climb = climb(self.runs, self.subject, self.adapter.rungs, found.given)
-            if self._in_eager():
-                return self._done()
-            found.stage, note = self.adapter.stage(self.runs, self.subject, found.climb)
-            found.notes += [note] if note else []
-        if found.stage is None:
-            found.unwritten = "no rung of the compiler shows the failure"
-            return self._done()
-        found.verdict = said.FOUND
-        self.say(f"stage: {found.stage}")
-        with self._timed("culprit"):
-            found.culprit = self.adapter.culprit(self.runs, self.subject, found.climb, found.stage)
-        self.say(f"culprit: {found.culprit}")
-        if isinstance(self.subject, Script) and out is not None:
+    def run(self, shrink: bool) -> None:
+        found = self.found
+        try:
+            with self._timed("stage"):
+                self._stage()
+            if found.first is None:
+                return
+            self.say(f"{found.first.cell.stage}: {found.first.reason}")
+            with self._timed("culprit"):
+                self._culprit()
+            self.say(f"culprit: {found.culprit}")
+            if shrink:
+                found.unreduced = self._unreducible()
+            if self.held is not None and (not shrink or found.unreduced):
+                self.unconfirmed = not self.held.confirmed()
+        finally:
+            if self.trail is not None:
+                self.trail.close()
+        if shrink and self.trail is not None and not found.unreduced and not self.unconfirmed:
             with self._timed("reduce"):
-                self.shrunk = self._reduced(self.subject) if shrink else None
-            with self._timed("repro"):
-                self._write(self.subject, out)
-        return self._done()
-
-    def _done(self) -> Answer:
-        self.answer.runs = self.runs.counted
-        return self.answer
+                self._reduce()
 
     @contextmanager
     def _timed(self, step: str) -> Iterator[None]:
         start = time.monotonic()
+        yield
+        self.found.seconds[step] = time.monotonic() - start
+
+    # ------------------------------------------------------------------------------------------- stage
+
+    def _stage(self) -> None:
+        reasons = dict(self.backend.unavailable(self.case.target))
+        if (self.subject.backend, self.subject.target) != ("inductor", "cpu") or reasons:
+            found = results_here(self.subject.micrograph, self.backend, self.case.target, self.stages, self.judge)
+        else:
+            found = self._held()
+        self.found.results, self.found.first = found, next((r for r in found.values() if r.verdict.unexpected), None)
+
+    def _held(self) -> dict[Stage, Result]:
+        """One compile for the stage and for what is inside it."""
+        held = Held(self.case, self.backend, self.stages, self._wrong, self.early)
         try:
-            yield
+            trace = held.trace()
+            if held.first_call:
+                self.held, self.trail = held, follow(self.backend, self.case, held)
+            if held.undecided is not None and self._fusion(held):
+                held.blame_fusion()
         finally:
-            self.answer.seconds[step] = self.answer.seconds.get(step, 0.0) + time.monotonic() - start
+            if self.trail is None:
+                held.close()
+        return self.judge.results(trace, self.subject.micrograph, self.stages)
 
-    # ------------------------------------------------------------------------------------------------ stage
+    def _wrong(self, trace: Trace) -> bool:
+        return is_wrong(trace, self.subject.micrograph)
 
-    def _fails(self) -> bool:
-        """Does the program fail as it is? Twice, and in an interpreter of its own: else it is flaky."""
-        found = self.answer
-        forked = self.runs(self.subject, WHOLE)[0]
-        found.given = forked
-        if forked.right and (self.plain is None or self.plain.right):
-            found.verdict = said.RIGHT
+    def _fusion(self, held: Held) -> bool:
+        """The generated program is wrong: because of what was fused, or because of how it is written? A lowering is wrong by
+        itself, and so is a kernel of a single op, or one with an op in it that is wrong alone. Else everything is compiled once
+        more with nothing fused."""
+        assert held.undecided is not None
+        if self.trail is None:
+            return held.right_unfused()
+        named = self.found.culprit = self.trail.culprit(Stage.CODEGEN, held.found[Stage.CODEGEN].findings[0].kind.value)
+        if named is not None and (named.what == "lowering" or (named.what == "kernel" and named.nodes == 1)):
             return False
-        if self.plain is not None and forked.right != self.plain.right:
-            forked = self.runs.again(self.subject, WHOLE)
-            if forked.right != self.plain.right:
-                found.given = forked if not forked.right else self.plain
-                found.verdict, found.detail = said.FLAKY, f"once {self.plain.told()}, once {forked.told()}"
-                return False
-        found.given = forked
-        found.kind, found.detail = KINDS[forked.kind], forked.told()
-        return True
+        fused = self._by_its_ops() if named is not None and named.what == "kernel" else None
+        if fused is None:
+            fused = held.right_unfused()
+        if fused and named is not None and named.what == "kernel":
+            named.what = "fusion group"
+        return fused
 
-    def _in_eager(self) -> bool:
-        found = self.answer
-        assert found.climb is not None
-        if found.climb.state("eager") == "fails":
-            found.verdict, found.detail = said.IN_EAGER, found.climb.endings["eager"].told()
-            return True
-        return False
+    def _by_its_ops(self) -> bool | None:
+        """Is an op wrong alone? Or are two only if they are fused? None: neither."""
+        self._prepare()
+        if isinstance(self.graph, str):
+            return None
+        self.reducer = reducer = self._make_reducer(Stage.CODEGEN)
+        if reducer.wrong_alone():
+            return False
+        return True if reducer.probed and reducer.wrong_together() else None
 
-    # ----------------------------------------------------------------------------------------------- reduce
+    # ----------------------------------------------------------------------------------------- culprit
 
-    def _reduced(self, subject: Script) -> Reduced | None:
-        """A smaller script that fails at the same stage in the same way and is cured by the same thing."""
-        found = self.answer
-        question = Question(self.runs, subject, found, self.runs.folder)
-        reducer = ScriptReducer(subject.text, question.holds, self.limit, self.runs.workers)
-        shrunk = reducer.run()
-        found.reduced = f"{shrunk.before} statements → {shrunk.after}, {shrunk.tries} tries"
-        self.say(f"reduced: {found.reduced}")
-        return shrunk
+    def _culprit(self) -> None:
+        first, found = self.found.first, self.found
+        assert first is not None
+        if self.trail is None:
+            self.trail = follow(self.backend, self.case)
+        if self.trail is not None and found.culprit is None:
+            found.culprit = self.trail.culprit(first.cell.stage, found.kind)
+        if found.culprit is None:
+            found.culprit = _from_finding(found)
+        if self.trail is not None:
+            self._prepare()
 
-    # ------------------------------------------------------------------------------------------------ repro
+    def _prepare(self) -> None:
+        """What the reducer needs of the compile, before others disturb it."""
+        if self.graph:
+            return
+        assert self.trail is not None
+        captured = self.trail.captured()
+        if len(captured) != 1:
+            self.graph = f"{len(captured)} graphs were captured; the reducer takes one"
+            return
+        inputs = self.trail.inputs()
+        if inputs is None:
+            self.graph = "the inputs of the captured graph could not be had"
+        elif any(isinstance(x, torch.Tensor) and x.requires_grad for x in inputs):
+            self.graph = "a training graph: its backward is not a part of the captured graph"
+        else:
+            self.graph = captured[0], inputs
 
-    def _write(self, subject: Script, out: Path) -> None:
-        """Write the reduced script, or the script as it was given, whichever was seen to fail alone and to be right when cured."""
-        found = self.answer
-        assert found.stage is not None
-        texts = [subject.text] if self.shrunk is None else [self.shrunk.text, subject.text]
-        for text in dict.fromkeys(texts):
-            for cure in self.adapter.cures(found.stage, found.culprit):
-                if self._verified(subject, text, cure, out):
-                    return
+    # ------------------------------------------------------------------------------------------ reduce
 
-    def _verified(self, subject: Script, text: str, cure: tuple[str, ...], out: Path) -> bool:
-        found = self.answer
-        out.mkdir(parents=True, exist_ok=True)
-        path = out / f"{subject.name}_{found.stage}.py"
-        report = self._report(cure)
-        path.write_text(repro.script_text(text, report, guarded=found.given.kind in ("signal", "hang")), encoding="utf-8")
-        cured = {repro.CURE_VARIABLE: "1"}
-        folder = {"PYTHONPATH": str(subject.shown.resolve().parent)}
-        alone, right = self.runs.plain((path, folder), (path, cured | folder))
-        if alone.code == 1 and right.code == 0:
-            found.repro, found.verified = path, "alone it exits 1; cured it exits 0"
-            found.issue = path.with_suffix(".md")
-            found.issue.write_text(repro.issue_text(report, path), encoding="utf-8")
-            found.unwritten = ""
-            return True
-        path.unlink()
-        found.unwritten = f"the script alone ends with {alone.told()}; with the cure: {right.told()}"
-        return False
+    def _unreducible(self) -> str:
+        assert self.found.first is not None
+        stage, kind = self.found.first.cell.stage, self.found.kind
+        if kind not in REDUCIBLE or stage is Stage.CACHE:
+            return f"a {kind} of {stage} is a finding about the whole program: the micrograph is the reproducer"
+        return self.graph if isinstance(self.graph, str) else ""
 
-    def _report(self, cure: tuple[str, ...]) -> repro.Report:
-        found = self.answer
-        assert found.climb is not None
-        what = found.culprit.name if found.culprit is not None else found.subject
-        return repro.Report(
-            title=f"torch.compile: {found.kind.replace('_', ' ')}, {found.stage} ({what})"[:200],
-            stage=str(found.stage),
-            culprit=str(found.culprit),
-            expected="the script exits 0, as it does in eager",
-            got=found.given.told(),
-            versions=found.versions,
-            cure=cure,
-            found="The script was run with every compile stopped at one stage after the other:\n\n"
-            + "\n".join(f"- {line}" for line in found.climb.lines()),
-            first_bad=found.first_bad,
+    def _reduce(self) -> None:
+        found = self.found
+        assert found.first is not None and found.culprit is not None
+        stage, kind = found.first.cell.stage, found.kind
+        reducer = self.reducer or self._make_reducer(stage)
+        self._ask(reducer, stage, kind)
+        found.reduced = reducer.run(found.culprit.ops)
+        self.unconfirmed = reducer.slipped and self.held is not None and self.held.early
+        self.say(f"{found.reduced.before} nodes → {found.reduced.nodes}, {found.reduced.tries} tries, {found.reduced.seconds:.0f} s")
+
+    def _make_reducer(self, stage: Stage) -> reduce.Reducer:
+        assert self.trail is not None and not isinstance(self.graph, str)
+        code = stage in CODE
+        probe = self.trail.probe if code else None
+        return reduce.Reducer(*self.graph, lambda *_: False, self.limit, probe, small=WITH_A_TAIL if code else 5)
+
+    def _ask(self, reducer: reduce.Reducer, stage: Stage, kind: str) -> None:
+        """The question that the reducer puts to each smaller graph: the same finding? Where it can be had for less than a whole
+        compile and a second one with nothing fused, that is kept for the smallest."""
+        kinds = {"wrong_result", "numeric_drift"} if kind in ("wrong_result", "numeric_drift") else {kind}
+
+        def asked(look: type[Examination], stages: Collection[Stage]) -> Callable[[fx.GraphModule, tuple[Any, ...]], bool]:
+            def holds(smaller: fx.GraphModule, values: tuple[Any, ...]) -> bool:
+                got = reduce.signature(self.backend, smaller, values, self.subject.target, stage, look)
+                return got is not None and got[0] in stages and got[1] in kinds
+
+            return holds
+
+        plain = asked(Examination, [stage])
+        cheap = (self.subject.backend, self.subject.target) == ("inductor", "cpu") and kind != "crash"
+        if cheap and stage in (Stage.DECOMPOSITION, Stage.POSTGRAD):
+            reducer.holds, reducer.sure = asked(Rungs, [stage]), plain
+        elif cheap and stage in CODE:
+            fusion = stage is Stage.FUSION
+            reducer.holds = asked(Unsettled, CODE)
+            known = bool(reducer.probed and (reducer.wrong_alone() or reducer.wrong_together()))  # it was asked of these ops already
+            reducer.sure = None if known else lambda smaller, values: right_with_nothing_fused(smaller, values) == fusion
+        else:
+            reducer.holds = plain
+
+
+def _from_finding(found: Triage) -> Culprit:
+    assert found.first is not None
+    check = found.first.findings[0].check if found.first.findings else ""
+    return Culprit("finding", check or str(found.first.verdict), found.first.reason)
+
+
+# ---------------------------------------------------------------------------------------------- write
+
+
+def _write(found: Triage, trail: Trail, backend: Any, out: Path) -> None:
+    assert found.first is not None and found.reduced is not None and found.culprit is not None
+    transform = found.culprit.name if found.culprit.what == "transform" else ""
+    if door(found.subject.backend, found.first.cell.stage.value) is None or (found.subject.backend == "autodeploy" and not transform):
+        found.unwritten = f"there is no form of a repro yet for a {found.kind} of {found.subject.backend} at {found.first.cell.stage}"
+        return
+    before, after = (without_folders(text) for text in trail.texts(found.first.cell.stage))
+    ops = ", ".join(
+        sorted(
+            {str(n.target).replace("<built-in method ", "").split(" of ")[0] for n in found.reduced.gm.graph.nodes if n.op in reduce.CALLS}
         )
+    )
+    report = repro.Report(
+        title=f"{found.subject.backend}: {found.kind.replace('_', ' ')} at {found.first.cell.stage} ({ops})",
+        stage=found.first.cell.stage.value,
+        kind=found.kind,
+        detail=found.first.findings[0].detail if found.first.findings else found.first.reason,
+        culprit=str(found.culprit),
+        backend=found.subject.backend,
+        target=found.subject.target,
+        versions=backend.versions(),
+        graph_before=before,
+        graph_after=after,
+        transform=transform,
+    )
+    subject = found.subject.micrograph.name().removeprefix("given.").replace(".", "_")
+    name = f"{found.subject.backend}_{found.first.cell.stage}_{subject}"
+    found.repro, found.issue = out / f"{name}.py", out / f"{name}.md"
+    repro.write(found.repro, found.reduced.gm, found.reduced.inputs, report)
+    code, said = repro.verify(found.repro)
+    found.verified = f"exit {code} in a fresh process: {said}"
+    found.issue.write_text(repro.issue_text(report, found.repro, (found.reduced.before, found.reduced.nodes)), encoding="utf-8")
 
 
-class Question:
-    """What the reducer asks of a smaller script: does it fail at the same rung, in the same way, and is it right without the culprit?"""
-
-    def __init__(self, runs: Runs, subject: Script, answer: Answer, folder: Path) -> None:
-        self.runs, self.subject, self.given, self.folder, self.count = runs, subject, answer.given, folder, 0
-        assert answer.climb is not None
-        failing, below = answer.climb.first_failing, answer.climb.last_right
-        self.failing = Hold(failing.name if failing is not None else "whole")
-        if answer.stage in (Stage.CODEGEN, Stage.FUSION):
-            self.failing = Hold("uncached")
-        steps = [step.by_name() for step in answer.culprit.steps] if answer.culprit is not None else []
-        self.cured = Ablation(runs, subject, self.failing).without(steps) if steps else Hold(below.name if below else "eager")
-
-    def holds(self, texts: list[str]) -> list[bool]:
-        alive = {text: self._variant(text) for text in texts}
-        for hold, wanted in ((EAGER, True), (self.failing, False), (self.cured, True)):
-            pairs = [(text, (subject, hold)) for text, subject in alive.items()]
-            endings = self.runs.many([pair for _, pair in pairs])
-            for (text, _), ending in zip(pairs, endings, strict=True):
-                if not (ending.right if wanted else ending.like(self.given)):
-                    del alive[text]
-        return [text in alive for text in texts]
-
-    def _variant(self, text: str) -> Script:
-        folder = self.folder / f"{self.count:04}"
-        folder.mkdir()
-        self.count += 1
-        return self.subject.variant(folder / self.subject.path.name, text)
+def stages_line(results: dict[Stage, Result]) -> str:
+    return "  ".join(f"{stage} {results[stage].verdict.sign}" for stage in STAGES if stage in results)

@@ -7,8 +7,10 @@ user would start it. Several run at a time.
 from __future__ import annotations
 
 import atexit
+import importlib.metadata
 import os
 import shutil
+import signal
 import subprocess
 import sys
 import tempfile
@@ -21,7 +23,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, NoReturn
 
-from conformance import paths
+from conformance import paths, plugins
 from conformance.errors import first_line, printable
 from conformance.processes import Job, Pool, die_with_parent
 from conformance.triage.ending import Ending, from_text
@@ -32,7 +34,6 @@ from conformance.triage.zygote import Zygote
 
 OUTPUT_KEPT = 20_000  # characters of what a run printed
 INJECTED = Path(__file__).parent / "injected"  # holds a sitecustomize.py: it holds compiles in interpreters that the program starts
-PACKAGE = "conformance"
 
 Holder = Callable[[Hold, Journal], Any]  # a backend's context manager that holds every compile inside
 
@@ -185,23 +186,37 @@ def _environment(hold: Hold, journal: Journal, zygote: str) -> dict[str, str]:
 
 
 def _plain_run(script: Path, env: dict[str, str], say: Callable[[Any], None]) -> None:
-    """A new interpreter. Only what the machine can do was found out before."""
-    start = time.monotonic()
+    """A new interpreter."""
     scratch = Path(tempfile.mkdtemp(prefix="run-"))
+    say(plain_ending(script, (), env, scratch, None))
+
+
+def plain_ending(script: Path, arguments: tuple[str, ...], env: dict[str, str], scratch: Path, limit: float | None) -> Ending:
+    """How a script ends in a new interpreter, as a user would start it. Only what the machine can do was found out before. Plugins of
+    this run are loaded there, too."""
+    start = time.monotonic()
     cache, log = scratch / "torchinductor", scratch / "output"
-    shutil.copytree(probe_folder(), cache)
-    surroundings = {**os.environ, "TORCHINDUCTOR_CACHE_DIR": str(cache), **env}
+    shutil.copytree(probe_folder(), cache, dirs_exist_ok=True)
+    surroundings = {**os.environ, "TORCHINDUCTOR_CACHE_DIR": str(cache), "PYTHONWARNINGS": "ignore", **env}
     for name in (HOLD_VARIABLE, JOURNAL_VARIABLE):
         surroundings.pop(name, None)
+    command = [sys.executable, str(script), *arguments]
+    if plugins.named():
+        command[1:1] = ["-m", "conformance.triage.plugged"]
+        surroundings["PYTHONPATH"] = os.pathsep.join(filter(None, [surroundings.get("PYTHONPATH"), paths.import_path()]))
     with log.open("w") as out:
-        done = subprocess.run(
-            [sys.executable, str(script)], stdout=out, stderr=subprocess.STDOUT, stdin=subprocess.DEVNULL, env=surroundings
-        )
-    say(_ending(done.returncode, Journal(scratch / "journal"), log, time.monotonic() - start))
+        program = subprocess.Popen(command, stdout=out, stderr=out, stdin=subprocess.DEVNULL, env=surroundings, start_new_session=True)
+        try:
+            code: int | None = program.wait(limit)
+        except subprocess.TimeoutExpired:
+            code = None
+        finally:
+            with suppress(OSError):
+                os.killpg(program.pid, signal.SIGKILL)  # whatever it started
+            program.wait()
+    return _ending(code, Journal(scratch / "journal"), log, time.monotonic() - start)
 
 
 def probe_folder() -> Path:
     """What Inductor finds out about the machine (its vector instructions), kept for new interpreters; no graph and no kernel."""
-    import torch
-
-    return paths.cache_folder("probe", f"torch-{torch.__version__}")
+    return paths.cache_folder("probe", f"torch-{importlib.metadata.version('torch')}")

@@ -21,7 +21,7 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any, NoReturn
 
-from conformance.processes import before_fork, die_with_parent
+from conformance.processes import die_with_parent, fork
 from conformance.triage.hold import HOLD_VARIABLE, JOURNAL_VARIABLE, Hold, Journal
 
 VARIABLE = "CONFORMANCE_ZYGOTE"  # the socket of the server, in the environment of a triaged program
@@ -37,8 +37,7 @@ class Zygote:
         listening = socket.socket(socket.AF_UNIX)
         listening.bind(str(self.path))
         listening.listen(16)
-        before_fork()
-        self.pid = os.fork()
+        self.pid = fork()
         if self.pid == 0:
             self._serve(listening, holder, run)
         listening.close()

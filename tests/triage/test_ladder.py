@@ -10,7 +10,7 @@ from conformance import seeded
 from conformance.stage import Stage
 from conformance.triage import pipeline
 from conformance.triage.open_examination import Held
-from conformance.triage.subject import find
+from conformance.triage.micrograph_subject import find
 
 TEXT = """import torch
 example_inputs = (torch.randn(6, 33),)

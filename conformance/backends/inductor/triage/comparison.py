@@ -20,21 +20,8 @@ from torch.utils._python_dispatch import TorchDispatchMode
 
 from conformance import graphs, oracle
 from conformance.stage import Stage
-from conformance.triage import loop_ir_interpreter
-
-
-@dataclass
-class Culprit:
-    """`what` is a kind of thing (pass, decomposition, lowering, kernel …), `name` the thing."""
-
-    what: str
-    name: str
-    why: str
-    ops: list[str] = field(default_factory=list)  # the ops it concerns, for the reducer to begin with
-    nodes: int = 0  # of a kernel: how many nodes of the graph are in it
-
-    def __str__(self) -> str:
-        return f"{self.what} {self.name}: {self.why}"
+from conformance.backends.inductor.triage import loop_ir_interpreter
+from conformance.triage.culprit import Culprit
 
 
 @dataclass

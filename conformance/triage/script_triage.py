@@ -1,0 +1,92 @@
+"""Triage of a script: the process that all runs are forked from is made ready, and the search started."""
+
+from __future__ import annotations
+
+import ast
+import os
+import tempfile
+from collections.abc import Callable, Iterator
+from concurrent.futures import Future, ThreadPoolExecutor
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+from conformance import paths, plugins
+from conformance.errors import UsageError
+from conformance.target import Target
+from conformance.triage.answer import Answer
+from conformance.triage.ending import Ending
+from conformance.triage.runs import Runs, plain_ending, probe_folder
+from conformance.triage.script_search import Search
+from conformance.triage.subject import Script, script
+
+RUN_LIMIT = 120.0  # seconds that one run of the script may take
+
+
+def triage_script(
+    file: Path,
+    arguments: tuple[str, ...] = (),
+    *,
+    backend: str = "inductor",
+    out: Path | None = None,
+    shrink: bool = True,
+    limit: float = 45.0,
+    run_limit: float = RUN_LIMIT,
+    workers: int = 2,
+    say: Callable[[str], None] = lambda text: None,
+) -> Answer:
+    """Stage, culprit and repro of a script. While torch is imported here, the script runs as its user would run it."""
+    subject = _checked(file, arguments)
+    with tempfile.TemporaryDirectory(prefix="conformance-plain-") as folder, ThreadPoolExecutor(1) as thread:
+        scratch = Path(folder)
+        plain: Future[Ending] = thread.submit(plain_ending, subject.path, arguments, {"TMPDIR": folder}, scratch, run_limit)
+        adapter, versions = _made_ready(backend)
+        given = plain.result()
+    runs = Runs(adapter.hold, limit=run_limit, workers=workers)
+    runs.prepare()
+    try:
+        search = Search(subject, adapter, runs, versions, plain=given, limit=limit, say=say)
+        return search.run(out or paths.state("triage"), shrink)
+    finally:
+        runs.close()
+
+
+def _checked(file: Path, arguments: tuple[str, ...]) -> Script:
+    if not file.is_file():
+        raise UsageError(f"no file {file}")
+    try:
+        found = script(file, arguments)
+        ast.parse(found.text)
+    except (SyntaxError, ValueError) as error:
+        raise UsageError(f"{file} is no Python: {error}") from None
+    return found
+
+
+def _made_ready(name: str) -> tuple[Any, dict[str, str]]:
+    """Import the compiler and all that a first compile needs; compile nothing."""
+    with _cache_folder(probe_folder()):
+        import torch
+
+        from conformance import backends
+
+        plugins.load_plugins()
+        backend = backends.get(name)
+        if not hasattr(backend, "triage_adapter"):
+            raise UsageError(f"scripts cannot be held at the stages of {name}; use -b inductor, which holds every torch.compile")
+        with torch.compiler.set_stance("force_eager"):  # it imports Dynamo
+            pass
+        backend.preload(Target.parse("cpu"))
+        return backend.triage_adapter(), {"torch": str(torch.__version__)}
+
+
+@contextmanager
+def _cache_folder(folder: Path) -> Iterator[None]:
+    before = os.environ.get("TORCHINDUCTOR_CACHE_DIR")
+    os.environ["TORCHINDUCTOR_CACHE_DIR"] = str(folder)
+    try:
+        yield
+    finally:
+        if before is None:
+            del os.environ["TORCHINDUCTOR_CACHE_DIR"]
+        else:
+            os.environ["TORCHINDUCTOR_CACHE_DIR"] = before
