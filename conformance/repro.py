@@ -31,22 +31,27 @@ class Report:
 
 
 def script_text(body: str, report: Report, guarded: bool = False) -> str:
-    """A script as a repro: what it shows, the lines that cure it, and the script itself. `guarded`: it runs in a process of its own,
-    since it dies of a signal or does not end; exit 1 then, too."""
+    """A script as a repro: what it shows, the lines that cure it, and the script itself. `guarded`: it runs in a
+    process of its own, since it dies of a signal or does not end; exit 1 then, too."""
     future, rest = _split_future(body)
     imports = ["import os"] + (["import subprocess", "import sys"] if guarded else [])
     parts = [_docstring(report), *future, *imports, ""]
     if guarded:
         parts += [GUARD.strip(), ""]
     if report.cure:
-        parts += [f'if os.environ.get("{CURE_VARIABLE}"):  # with this it exits 0', *(f"    {line}" for line in report.cure), ""]
+        parts += [
+            f'if os.environ.get("{CURE_VARIABLE}"):  # with this it exits 0',
+            *(f"    {line}" for line in report.cure),
+            "",
+        ]
     return "\n".join([*parts, rest.strip("\n"), ""])
 
 
 GUARD = """
 if "REPRO_INSIDE" not in os.environ:  # what follows dies of a signal, or does not end
     try:
-        code = subprocess.run([sys.executable, __file__], env={**os.environ, "REPRO_INSIDE": "1"}, timeout=120).returncode
+        code = subprocess.run([sys.executable, __file__], env={**os.environ, "REPRO_INSIDE": "1"},
+        timeout=120).returncode
     except subprocess.TimeoutExpired:
         code = "no end after 120 s"
     print("ended with", code)
@@ -70,7 +75,12 @@ def _split_future(body: str) -> tuple[list[str], str]:
     lines = body.splitlines()
     future: list[str] = []
     for place, node in enumerate(tree.body):
-        text = place == 0 and isinstance(node, ast.Expr) and isinstance(node.value, ast.Constant) and isinstance(node.value.value, str)
+        text = (
+            place == 0
+            and isinstance(node, ast.Expr)
+            and isinstance(node.value, ast.Constant)
+            and isinstance(node.value.value, str)
+        )
         if isinstance(node, ast.ImportFrom) and node.module == "__future__":
             future.append(ast.unparse(node))
         elif not text:
@@ -85,7 +95,9 @@ def issue_text(report: Report, repro: Path) -> str:
     env = {**report.versions, "python": platform.python_version(), "platform": platform.platform()}
     cure = f"\nIt is right with:\n\n```python\n{chr(10).join(report.cure)}\n```\n" if report.cure else ""
     first = f"\nFirst bad release: {report.first_bad}\n" if report.first_bad else ""
-    more = "".join(f"\n## {name}\n\n```\n{text.strip()}\n```\n" for name, text in report.details.items() if text.strip())
+    more = "".join(
+        f"\n## {name}\n\n```\n{text.strip()}\n```\n" for name, text in report.details.items() if text.strip()
+    )
     return f"""# {report.title}
 
 ```python

@@ -1,7 +1,8 @@
-"""A Python script made smaller: statements, blocks, arguments, sizes, dtypes; as long as a question is answered with yes.
+"""A Python script made smaller: statements, blocks, arguments, sizes, dtypes; as long as a question is answered with
+yes.
 
-What is asked runs the script, so that candidates which cannot run are sorted out before: those that do not parse, and those that read
-a name nobody defines.
+What is asked runs the script, so that candidates which cannot run are sorted out before: those that do not parse, and
+those that read a name nobody defines.
 """
 
 from __future__ import annotations
@@ -19,7 +20,14 @@ Holds = Callable[[list[str]], list[bool]]
 BLOCKS = ("body", "orelse", "finalbody", "handlers")
 COMPOUND = (ast.If, ast.With, ast.For, ast.While, ast.Try)
 SMALL = 4  # sizes up to this are left alone
-PLAIN_DTYPE = {"bfloat16": "float32", "half": "float32", "float16": "float32", "float64": "float32", "double": "float32", "int32": "int64"}
+PLAIN_DTYPE = {
+    "bfloat16": "float32",
+    "half": "float32",
+    "float16": "float32",
+    "float64": "float32",
+    "double": "float32",
+    "int32": "int64",
+}
 KNOWN = {*dir(builtins), "__file__", "__name__", "__doc__"}
 
 
@@ -181,7 +189,9 @@ def _only(tree: ast.Module, gone: set[int]) -> ast.Module:
             block = getattr(node, name, None)
             if isinstance(block, list) and block and isinstance(block[0], ast.stmt):
                 left = [one for one in block if id(one) not in drop]
-                setattr(node, name, left or ([ast.Pass()] if name == "body" and not isinstance(node, ast.Module) else []))
+                setattr(
+                    node, name, left or ([ast.Pass()] if name == "body" and not isinstance(node, ast.Module) else [])
+                )
     return made
 
 
@@ -237,7 +247,9 @@ def _without_decorators(tree: ast.Module) -> Iterator[tuple[str, ast.Module]]:
 
 def _smaller_numbers(tree: ast.Module) -> Iterator[tuple[str, ast.Module]]:
     """Every place where a size stands is changed at once: sizes belong together."""
-    sizes = {n.value for n in ast.walk(tree) if isinstance(n, ast.Constant) and type(n.value) is int and n.value > SMALL}
+    sizes = {
+        n.value for n in ast.walk(tree) if isinstance(n, ast.Constant) and type(n.value) is int and n.value > SMALL
+    }
     for size in sorted(sizes, reverse=True):
         for smaller in dict.fromkeys((2, SMALL, size // 4, size // 2)):
             if 1 < smaller < size:
@@ -302,7 +314,7 @@ def _part(node: ast.AST, name: str) -> ast.AST:
 
 
 def _text(tree: ast.Module) -> str:
-    """"" where it is no Python."""
+    """ "" where it is no Python."""
     try:
         text = ast.unparse(tree)
         compile(text, "candidate", "exec")

@@ -1,4 +1,5 @@
-"""Which step of a stage? Steps are left out one by one; the smallest set whose absence cures the subject is the culprit."""
+"""Which step of a stage? Steps are left out one by one; the smallest set whose absence cures the subject is the
+culprit."""
 
 from __future__ import annotations
 
@@ -13,7 +14,8 @@ from conformance.triage.subject import Subject
 
 @dataclass(frozen=True)
 class Step:
-    """A step of a compiler that can be left out (`key`) or changed by a setting. `suspicion`: those with more are tried first."""
+    """A step of a compiler that can be left out (`key`) or changed by a setting. `suspicion`: those with more are
+    tried first."""
 
     kind: str
     key: str

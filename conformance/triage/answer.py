@@ -17,9 +17,9 @@ LINES = 15  # that an answer has at most
 
 @dataclass
 class Answer:
-    """verdict  right: nothing fails; wrong in eager; flaky; found: stage and culprit are named; undecided: it fails, nobody knows where
-    given    how the program ends as it is
-    unwritten why there is no repro
+    """verdict    one of the words above; found: stage and culprit are named; undecided: it fails, nobody knows where
+    given      how the program ends as it is
+    unwritten  why there is no repro
     """
 
     subject: str
@@ -63,7 +63,7 @@ class Answer:
         found["repro"] = f"{self.repro} ({self.verified})" if self.repro else f"none: {self.unwritten}"
         found |= {"reduced": self.reduced} if self.reduced else {}
         found |= {"issue": str(self.issue)} if self.issue else {}
-        found |= {"note": note for note in self.notes[:1]}
+        found |= {"note": self.notes[0]} if self.notes else {}
         width = max(map(len, found))
         return [f"{name:{width}}  {' '.join(text.split())[:400]}" for name, text in found.items()] + [took]
 
@@ -78,7 +78,9 @@ class Answer:
             "subject": self.subject,
             "verdict": self.verdict,
             "stage": self.stage.value if self.stage else None,
-            "culprit": {"what": culprit.what, "name": culprit.name, "why": culprit.why, "cure": culprit.cure} if culprit else None,
+            "culprit": {"what": culprit.what, "name": culprit.name, "why": culprit.why, "cure": culprit.cure}
+            if culprit
+            else None,
             "kind": self.kind,
             "detail": self.detail,
             "exit": self.given.code,

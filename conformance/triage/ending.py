@@ -8,7 +8,9 @@ from pathlib import Path
 from typing import Any
 
 NUMBER = re.compile(r"0x[0-9a-f]+|-?\d+(\.\d+)?(e[-+]?\d+)?")
-ERROR_LINE = re.compile(r"^([A-Za-z_][\w.]*(?:Error|Exception|Failed|Unsupported|Interrupt|Warning|Exit|[a-z]\w*)): ?(.*)$")
+ERROR_LINE = re.compile(
+    r"^([A-Za-z_][\w.]*(?:Error|Exception|Failed|Unsupported|Interrupt|Warning|Exit|[a-z]\w*)): ?(.*)$"
+)
 
 
 @dataclass(frozen=True)
@@ -35,7 +37,8 @@ class Ending:
 
     @property
     def kind(self) -> str:
-        """hang, signal, crash (an exception of the compiler's), raise (one of the program's own, as an assertion), exit"""
+        """hang, signal, crash (an exception of the compiler's), raise (one of the program's own, as an assertion),
+        exit"""
         if self.code is None:
             return "hang"
         if self.code < 0:

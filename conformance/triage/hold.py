@@ -1,8 +1,8 @@
 """How the compiles of one run are held, and what such a run writes down.
 
-A `Hold` says at which rung of a compiler's ladder every compile of a process stops, and which single steps are turned off. It travels
-to other processes as JSON. A `Journal` is a file to which all processes of a run append what they see, a line an event, so that nothing
-is lost when one of them dies.
+A `Hold` says at which rung of a compiler's ladder every compile of a process stops, and which single steps are turned
+off. It travels to other processes as JSON. A `Journal` is a file to which all processes of a run append what they
+see, a line an event, so that nothing is lost when one of them dies.
 """
 
 from __future__ import annotations

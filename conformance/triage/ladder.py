@@ -1,4 +1,5 @@
-"""Which stage? The subject is run with every compile held at one rung after the other; the first at which it fails names the stage."""
+"""Which stage? The subject is run with every compile held at one rung after the other; the first at which it fails
+names the stage."""
 
 from __future__ import annotations
 
@@ -14,8 +15,8 @@ from conformance.triage.subject import Subject
 
 @dataclass(frozen=True)
 class Rung:
-    """One rung of a compiler's ladder. `stage`: at fault where this is the first rung that fails. `costly`: code is generated for it,
-    so that it is climbed only if the cheaper ones are right."""
+    """One rung of a compiler's ladder. `stage`: at fault where this is the first rung that fails. `costly`: code is
+    generated for it, so that it is climbed only if the cheaper ones are right."""
 
     name: str
     stage: Stage | None
@@ -35,7 +36,8 @@ class Climb:
     endings: dict[str, Ending] = field(default_factory=dict)
 
     def state(self, name: str) -> str:
-        """right, fails like the program as it is, or in another way, which says nothing of it; "" where it was not climbed."""
+        """right, fails like the program as it is, or in another way, which says nothing of it; "" where it was not
+        climbed."""
         ending = self.endings.get(name)
         if ending is None:
             return ""

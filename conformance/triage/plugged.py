@@ -1,4 +1,5 @@
-"""`python -m conformance.triage.plugged SCRIPT ARGUMENTS…`: a script in a new interpreter, with the plugins of this run loaded first."""
+"""`python -m conformance.triage.plugged SCRIPT ARGUMENTS…`: a script in a new interpreter, with the plugins of this
+run loaded first."""
 
 from __future__ import annotations
 

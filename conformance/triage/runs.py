@@ -1,7 +1,7 @@
 """Runs of a subject, each in processes of its own, with every compile held.
 
-A held run is forked from this process, which has imported the compiler and compiled nothing. A plain run is a new interpreter, as a
-user would start it. Several run at a time.
+A held run is forked from this process, which has imported the compiler and compiled nothing. A plain run is a new
+interpreter, as a user would start it. Several run at a time.
 """
 
 from __future__ import annotations
@@ -26,21 +26,26 @@ from typing import Any, NoReturn
 from conformance import paths, plugins
 from conformance.errors import first_line, printable
 from conformance.processes import Job, Pool, die_with_parent
+from conformance.triage import zygote as zygotes
+from conformance.triage.clock import ended_in_time
 from conformance.triage.ending import Ending, from_text
 from conformance.triage.hold import HOLD_VARIABLE, JOURNAL_VARIABLE, Hold, Journal
-from conformance.triage import zygote as zygotes
 from conformance.triage.subject import Script, Subject
 from conformance.triage.zygote import Zygote
 
+WALL_FACTOR = 20  # a run that still goes on after so many times its limit of processor time is ended
 OUTPUT_KEPT = 20_000  # characters of what a run printed
-INJECTED = Path(__file__).parent / "injected"  # holds a sitecustomize.py: it holds compiles in interpreters that the program starts
+INJECTED = (
+    Path(__file__).parent / "injected"
+)  # holds a sitecustomize.py: it holds compiles in interpreters that the program starts
 
 Holder = Callable[[Hold, Journal], Any]  # a backend's context manager that holds every compile inside
 
 
 @dataclass
 class Runs:
-    """Runs a subject under holds, and remembers what it saw. `limit` is in seconds a run, `workers` runs at a time."""
+    """Runs a subject under holds, and remembers what it saw. `limit` is in seconds of processor time a run, `workers`
+    runs at a time."""
 
     holder: Holder
     limit: float = 120.0
@@ -51,7 +56,8 @@ class Runs:
     _zygote: Zygote | None = None
 
     def prepare(self) -> None:
-        """Fork off the server for interpreters that the subject starts. Call it when the compiler is imported and nothing compiled."""
+        """Fork off the server for interpreters that the subject starts. Call it when the compiler is imported and
+        nothing compiled."""
         if self._zygote is None:
             self._zygote = Zygote(self.holder, _exit_code)
 
@@ -64,7 +70,10 @@ class Runs:
         keys = [(_key(subject), hold) for subject, hold in asked]
         missing = {key: pair for key, pair in zip(keys, asked, strict=True) if key not in self._known}
         zygote = str(self._zygote.path) if self._zygote else ""
-        jobs = [Job(key, _held_run, (subject, hold, self.holder, zygote)) for key, (subject, hold) in missing.items()]
+        jobs = [
+            Job(key, _held_run, (subject, hold, self.holder, zygote, self.limit))
+            for key, (subject, hold) in missing.items()
+        ]
         for key, ending in self._run(jobs):
             self._known[key] = ending
         return [self._known[key] for key in keys]
@@ -76,13 +85,13 @@ class Runs:
 
     def plain(self, *scripts: tuple[Path, Mapping[str, str]]) -> list[Ending]:
         """How scripts end in new interpreters, each with empty caches and with these additions to the environment."""
-        jobs = [Job(number, _plain_run, (path, dict(env))) for number, (path, env) in enumerate(scripts)]
+        jobs = [Job(number, _plain_run, (path, dict(env), self.limit)) for number, (path, env) in enumerate(scripts)]
         found = dict(self._run(jobs))
         return [found[number] for number in range(len(scripts))]
 
     def _run(self, jobs: list[Job]) -> Iterable[tuple[Any, Ending]]:
         self.counted += len(jobs)
-        pool = Pool(self.workers, self.limit)
+        pool = Pool(self.workers, WALL_FACTOR * self.limit)
         for event in pool.run(jobs):
             if isinstance(event.said, Ending):
                 yield event.job.key, event.said
@@ -103,7 +112,9 @@ def _key(subject: Subject) -> str:
 # --------------------------------------------------------------------------------- in the process of one run
 
 
-def _held_run(subject: Subject, hold: Hold, holder: Holder, zygote: str, say: Callable[[Any], None]) -> None:
+def _held_run(
+    subject: Subject, hold: Hold, holder: Holder, zygote: str, limit: float, say: Callable[[Any], None]
+) -> None:
     """Fork once more: the child becomes the program and may end as it likes; this process says how it ended."""
     start = time.monotonic()
     scratch = Path(tempfile.mkdtemp(prefix="run-"))
@@ -111,8 +122,16 @@ def _held_run(subject: Subject, hold: Hold, holder: Holder, zygote: str, say: Ca
     pid = os.fork()
     if pid == 0:
         _become(subject, hold, holder, journal, log, zygote)
-    _, status = os.waitpid(pid, 0)
-    say(_ending(os.waitstatus_to_exitcode(status), journal, log, time.monotonic() - start))
+    status: list[int] = []
+
+    def has_ended() -> bool:
+        done, code = os.waitpid(pid, os.WNOHANG)
+        status.extend([code] if done else [])
+        return bool(status)
+
+    others = lambda: [event["pid"] for event in journal.events()]  # noqa: E731
+    in_time = ended_in_time(has_ended, pid, limit, others)
+    say(_ending(os.waitstatus_to_exitcode(status[0]) if in_time else None, journal, log, time.monotonic() - start))
 
 
 def _ending(code: int | None, journal: Journal, log: Path, seconds: float) -> Ending:
@@ -133,8 +152,8 @@ def _become(subject: Subject, hold: Hold, holder: Holder, journal: Journal, log:
         descriptor = os.open(log, os.O_CREAT | os.O_TRUNC | os.O_WRONLY | os.O_APPEND, 0o600)
         os.dup2(descriptor, 1)
         os.dup2(descriptor, 2)
-        sys.stdout = open(1, "w", errors="backslashreplace", closefd=False)
-        sys.stderr = open(2, "w", buffering=1, errors="backslashreplace", closefd=False)
+        sys.stdout = open(1, "w", errors="backslashreplace", closefd=False)  # noqa: SIM115
+        sys.stderr = open(2, "w", buffering=1, errors="backslashreplace", closefd=False)  # noqa: SIM115
         os.environ |= _environment(hold, journal, zygote)
         with holder(hold, journal):
             code = _exit_code(subject.execute, journal, getattr(subject, "path", None))
@@ -185,15 +204,15 @@ def _environment(hold: Hold, journal: Journal, zygote: str) -> dict[str, str]:
     return found | ({zygotes.VARIABLE: zygote} if zygote else {})
 
 
-def _plain_run(script: Path, env: dict[str, str], say: Callable[[Any], None]) -> None:
+def _plain_run(script: Path, env: dict[str, str], limit: float, say: Callable[[Any], None]) -> None:
     """A new interpreter."""
     scratch = Path(tempfile.mkdtemp(prefix="run-"))
-    say(plain_ending(script, (), env, scratch, None))
+    say(plain_ending(script, (), env, scratch, limit))
 
 
-def plain_ending(script: Path, arguments: tuple[str, ...], env: dict[str, str], scratch: Path, limit: float | None) -> Ending:
-    """How a script ends in a new interpreter, as a user would start it. Only what the machine can do was found out before. Plugins of
-    this run are loaded there, too."""
+def plain_ending(script: Path, arguments: tuple[str, ...], env: dict[str, str], scratch: Path, limit: float) -> Ending:
+    """How a script ends in a new interpreter, as a user would start it. Only what the machine can do was found out
+    before. Plugins of this run are loaded there, too."""
     start = time.monotonic()
     cache, log = scratch / "torchinductor", scratch / "output"
     shutil.copytree(probe_folder(), cache, dirs_exist_ok=True)
@@ -203,20 +222,23 @@ def plain_ending(script: Path, arguments: tuple[str, ...], env: dict[str, str], 
     command = [sys.executable, str(script), *arguments]
     if plugins.named():
         command[1:1] = ["-m", "conformance.triage.plugged"]
-        surroundings["PYTHONPATH"] = os.pathsep.join(filter(None, [surroundings.get("PYTHONPATH"), paths.import_path()]))
+        surroundings["PYTHONPATH"] = os.pathsep.join(
+            filter(None, [surroundings.get("PYTHONPATH"), paths.import_path()])
+        )
     with log.open("w") as out:
-        program = subprocess.Popen(command, stdout=out, stderr=out, stdin=subprocess.DEVNULL, env=surroundings, start_new_session=True)
+        program = subprocess.Popen(
+            command, stdout=out, stderr=out, stdin=subprocess.DEVNULL, env=surroundings, start_new_session=True
+        )
         try:
-            code: int | None = program.wait(limit)
-        except subprocess.TimeoutExpired:
-            code = None
+            in_time = ended_in_time(lambda: program.poll() is not None, program.pid, limit)
         finally:
             with suppress(OSError):
                 os.killpg(program.pid, signal.SIGKILL)  # whatever it started
-            program.wait()
+        code = program.wait() if in_time else None
     return _ending(code, Journal(scratch / "journal"), log, time.monotonic() - start)
 
 
 def probe_folder() -> Path:
-    """What Inductor finds out about the machine (its vector instructions), kept for new interpreters; no graph and no kernel."""
+    """What Inductor finds out about the machine (its vector instructions), kept for new interpreters; no graph and no
+    kernel."""
     return paths.cache_folder("probe", f"torch-{importlib.metadata.version('torch')}")

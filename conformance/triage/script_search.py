@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -26,7 +27,8 @@ EAGER = Hold("eager")
 
 
 class Search:
-    """The steps of one triage. `plain` is how the script ended in an interpreter of its own, where that is known already."""
+    """The steps of one triage. `plain` is how the script ended in an interpreter of its own, where that is known
+    already."""
 
     def __init__(
         self,
@@ -39,7 +41,14 @@ class Search:
         limit: float = 60.0,
         say: Callable[[str], None] = lambda text: None,
     ) -> None:
-        self.subject, self.adapter, self.runs, self.limit, self.say, self.plain = subject, adapter, runs, limit, say, plain
+        self.subject, self.adapter, self.runs, self.limit, self.say, self.plain = (
+            subject,
+            adapter,
+            runs,
+            limit,
+            say,
+            plain,
+        )
         self.answer = Answer(subject.name, said.UNDECIDED, Ending(0), versions=versions)
         self.shrunk: Reduced | None = None
 
@@ -125,7 +134,8 @@ class Search:
     # ------------------------------------------------------------------------------------------------ repro
 
     def _write(self, subject: Script, out: Path) -> None:
-        """Write the reduced script, or the script as it was given, whichever was seen to fail alone and to be right when cured."""
+        """Write the reduced script, or the script as it was given, whichever was seen to fail alone and to be right
+        when cured."""
         found = self.answer
         assert found.stage is not None
         texts = [subject.text] if self.shrunk is None else [self.shrunk.text, subject.text]
@@ -139,9 +149,15 @@ class Search:
         out.mkdir(parents=True, exist_ok=True)
         path = out / f"{subject.name}_{found.stage}.py"
         report = self._report(cure)
-        path.write_text(repro.script_text(text, report, guarded=found.given.kind in ("signal", "hang")), encoding="utf-8")
+        path.write_text(
+            repro.script_text(text, report, guarded=found.given.kind in ("signal", "hang")), encoding="utf-8"
+        )
         cured = {repro.CURE_VARIABLE: "1"}
-        folder = {"PYTHONPATH": str(subject.shown.resolve().parent)}
+        folder = {
+            "PYTHONPATH": os.pathsep.join(
+                filter(None, [str(subject.shown.resolve().parent), os.environ.get("PYTHONPATH")])
+            )
+        }
         alone, right = self.runs.plain((path, folder), (path, cured | folder))
         if alone.code == 1 and right.code == 0:
             found.repro, found.verified = path, "alone it exits 1; cured it exits 0"
@@ -172,7 +188,8 @@ class Search:
 
 
 class Question:
-    """What the reducer asks of a smaller script: does it fail at the same rung, in the same way, and is it right without the culprit?"""
+    """What the reducer asks of a smaller script: does it fail at the same rung, in the same way, and is it right
+    without the culprit?"""
 
     def __init__(self, runs: Runs, subject: Script, answer: Answer, folder: Path) -> None:
         self.runs, self.subject, self.given, self.folder, self.count = runs, subject, answer.given, folder, 0
@@ -182,7 +199,9 @@ class Question:
         if answer.stage in (Stage.CODEGEN, Stage.FUSION):
             self.failing = Hold("uncached")
         steps = [step.by_name() for step in answer.culprit.steps] if answer.culprit is not None else []
-        self.cured = Ablation(runs, subject, self.failing).without(steps) if steps else Hold(below.name if below else "eager")
+        self.cured = (
+            Ablation(runs, subject, self.failing).without(steps) if steps else Hold(below.name if below else "eager")
+        )
 
     def holds(self, texts: list[str]) -> list[bool]:
         alive = {text: self._variant(text) for text in texts}

@@ -18,14 +18,13 @@ from conformance.triage.answer import Answer
 from conformance.triage.ending import Ending
 from conformance.triage.runs import Runs, plain_ending, probe_folder
 from conformance.triage.script_search import Search
-from conformance.triage.subject import Script, script
+from conformance.triage.subject import Script, of_object, script
 
 RUN_LIMIT = 120.0  # seconds that one run of the script may take
 
 
 def triage_script(
-    file: Path,
-    arguments: tuple[str, ...] = (),
+    subject: Script,
     *,
     backend: str = "inductor",
     out: Path | None = None,
@@ -36,10 +35,12 @@ def triage_script(
     say: Callable[[str], None] = lambda text: None,
 ) -> Answer:
     """Stage, culprit and repro of a script. While torch is imported here, the script runs as its user would run it."""
-    subject = _checked(file, arguments)
+    arguments = subject.arguments
     with tempfile.TemporaryDirectory(prefix="conformance-plain-") as folder, ThreadPoolExecutor(1) as thread:
         scratch = Path(folder)
-        plain: Future[Ending] = thread.submit(plain_ending, subject.path, arguments, {"TMPDIR": folder}, scratch, run_limit)
+        plain: Future[Ending] = thread.submit(
+            plain_ending, subject.path, arguments, _beside(subject) | {"TMPDIR": folder}, scratch, run_limit
+        )
         adapter, versions = _made_ready(backend)
         given = plain.result()
     runs = Runs(adapter.hold, limit=run_limit, workers=workers)
@@ -51,12 +52,20 @@ def triage_script(
         runs.close()
 
 
-def _checked(file: Path, arguments: tuple[str, ...]) -> Script:
+def _beside(subject: Script) -> dict[str, str]:
+    """A script that lies elsewhere imports what lies beside the file that it stands for."""
+    folders = [str(subject.shown.resolve().parent), os.environ.get("PYTHONPATH", "")]
+    return {"PYTHONPATH": os.pathsep.join(filter(None, folders))} if subject.path != subject.shown.resolve() else {}
+
+
+def checked(file: Path, arguments: tuple[str, ...] = (), name: str = "", folder: Path | None = None) -> Script:
+    """The script that a user named; for an object of the file, the script that holds it against eager, in the
+    folder."""
     if not file.is_file():
         raise UsageError(f"no file {file}")
     try:
-        found = script(file, arguments)
-        ast.parse(found.text)
+        ast.parse(file.read_text(encoding="utf-8"))
+        found = of_object(file, name, folder) if folder is not None else script(file, arguments)
     except (SyntaxError, ValueError) as error:
         raise UsageError(f"{file} is no Python: {error}") from None
     return found
@@ -72,7 +81,9 @@ def _made_ready(name: str) -> tuple[Any, dict[str, str]]:
         plugins.load_plugins()
         backend = backends.get(name)
         if not hasattr(backend, "triage_adapter"):
-            raise UsageError(f"scripts cannot be held at the stages of {name}; use -b inductor, which holds every torch.compile")
+            raise UsageError(
+                f"scripts cannot be held at the stages of {name}; use -b inductor, which holds every torch.compile"
+            )
         with torch.compiler.set_stance("force_eager"):  # it imports Dynamo
             pass
         backend.preload(Target.parse("cpu"))

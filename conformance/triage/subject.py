@@ -1,21 +1,24 @@
 """What is triaged: a program that can be run again and again, each time in a process of its own.
 
-conformance triage script.py                 a script as people attach to issues: its own exit code says whether the bug is there
-conformance triage model.py:Block            a module or function, compiled as it is and held against eager; the file says `example_inputs`
-conformance triage runtime/inductor/cpu/NAME a cell of the suite
+conformance triage script.py                  as people attach to issues: its own exit code says whether the bug is there
+conformance triage model.py:Block             compiled as it is and held against eager; the file says `example_inputs`
+conformance triage runtime/inductor/cpu/NAME  a cell of the suite
 """
 
 from __future__ import annotations
 
+import ast
 import sys
 import types
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+
+from conformance.errors import UsageError, unknown
 
 
 class Subject:
-    """A program. `execute` runs it in this very process and leaves as the program does: by an exception, by SystemExit, or normally."""
+    """A program. `execute` runs it in this very process and leaves as the program does: by an exception, by
+    SystemExit, or normally."""
 
     name: str
     backend: str = "inductor"
@@ -27,7 +30,8 @@ class Subject:
 
 @dataclass
 class Script(Subject):
-    """A Python file. `shown` is the path as the user gave it: a variant of a script that lies elsewhere still runs as if it were there."""
+    """A Python file. `shown` is the path as the user gave it: a variant of a script that lies elsewhere still runs as
+    if it were there."""
 
     path: Path
     shown: Path
@@ -59,7 +63,33 @@ def script(file: Path, arguments: tuple[str, ...] = ()) -> Script:
     return Script(file.resolve(), file, file.read_text(encoding="utf-8"), arguments)
 
 
-def as_main(values: dict[str, Any]) -> types.ModuleType:
-    module = types.ModuleType("__main__")
-    module.__dict__.update(values)
-    return module
+def of_object(file: Path, name: str, folder: Path) -> Script:
+    """The script that stands for `FILE.py:OBJECT`: the file itself, and after it the object run in eager and
+    compiled. It is written into the folder and runs as if it lay beside the file."""
+    tree = ast.parse(file.read_text(encoding="utf-8"))
+    tree.body = [node for node in tree.body if not _is_main_block(node)]
+    defined = {found for node in ast.walk(tree) for found in _defined(node)}
+    if name not in defined:
+        raise unknown(f"object in {file}", name, sorted(defined))
+    if "example_inputs" not in ast.unparse(tree):
+        raise UsageError(
+            f"{file} gives no inputs: add `example_inputs = (tensor, …)` (or a function of that name) beside {name}"
+        )
+    source = Path(__file__).with_name("against_eager.py").read_text(encoding="utf-8").split("import copy", 1)[1]
+    given = f'getattr({name}, "example_inputs", None) or globals().get("example_inputs")'
+    text = f"{ast.unparse(tree)}\n\nimport copy{source}\n\nexit_against_eager({name}, {given})\n"
+    path = folder / file.name
+    path.write_text(text, encoding="utf-8")
+    return Script(path, file, text)
+
+
+def _is_main_block(node: ast.stmt) -> bool:
+    return isinstance(node, ast.If) and "__name__" in ast.unparse(node.test) and "__main__" in ast.unparse(node.test)
+
+
+def _defined(node: ast.AST) -> list[str]:
+    if isinstance(node, (ast.FunctionDef, ast.ClassDef)):
+        return [node.name]
+    if isinstance(node, ast.alias):
+        return [(node.asname or node.name).split(".")[0]]
+    return [node.id] if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store) else []

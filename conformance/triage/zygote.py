@@ -1,8 +1,9 @@
 """Interpreters that a triaged program starts, without the many seconds that importing a compiler takes.
 
-A server is forked off this process, which has imported the compiler and compiled nothing. A new interpreter finds `sitecustomize.py` of
-`injected/` on its path; as its first act that hands its command line, folder, environment, input and outputs over to the server, which
-forks a process that does the work, and then waits for it to end. What the server cannot do is left to the interpreter itself.
+A server is forked off this process, which has imported the compiler and compiled nothing. A new interpreter finds
+`sitecustomize.py` of `injected/` on its path; as its first act that hands its command line, folder, environment,
+input and outputs over to the server, which forks a process that does the work, and then waits for it to end. What the
+server cannot do is left to the interpreter itself.
 """
 
 from __future__ import annotations
@@ -31,7 +32,9 @@ MESSAGE = 1 << 20
 class Zygote:
     """The server. `holder` is a backend's context manager that holds every compile inside."""
 
-    def __init__(self, holder: Callable[[Hold, Journal], Any], run: Callable[[Callable[[], None], Journal], int]) -> None:
+    def __init__(
+        self, holder: Callable[[Hold, Journal], Any], run: Callable[[Callable[[], None], Journal], int]
+    ) -> None:
         self.path = Path(tempfile.mkdtemp(prefix="zygote-")) / "socket"
         self.environment = dict(os.environ)
         listening = socket.socket(socket.AF_UNIX)
@@ -85,7 +88,11 @@ class Zygote:
     def _can(self, request: dict[str, Any]) -> bool:
         """What torch reads from the environment when it is imported must be what this process had."""
         lasting = ("TORCHINDUCTOR_CACHE_DIR", "TRITON_CACHE_DIR")
-        names = {name for name in {*request["env"], *self.environment} if name.startswith(("TORCH", "PYTORCH", "INDUCTOR", "TRITON"))}
+        names = {
+            name
+            for name in {*request["env"], *self.environment}
+            if name.startswith(("TORCH", "PYTORCH", "INDUCTOR", "TRITON"))
+        }
         same = all(request["env"].get(name) == self.environment.get(name) for name in names if name not in lasting)
         return same and _work(request["argv"]) is not None
 
@@ -122,15 +129,18 @@ def _become(request: dict[str, Any], descriptors: list[int], holder: Any, run: A
         die_with_parent()
         for number, descriptor in enumerate(descriptors):
             os.dup2(descriptor, number)
-        sys.stdin = open(0, closefd=False)
-        sys.stdout = open(1, "w", errors="backslashreplace", closefd=False)
-        sys.stderr = open(2, "w", buffering=1, errors="backslashreplace", closefd=False)
+        sys.stdin = open(0, closefd=False)  # noqa: SIM115
+        sys.stdout = open(1, "w", errors="backslashreplace", closefd=False)  # noqa: SIM115
+        sys.stderr = open(2, "w", buffering=1, errors="backslashreplace", closefd=False)  # noqa: SIM115
         os.chdir(request["cwd"])
         os.environ.clear()
         os.environ.update(request["env"])
         tempfile.tempdir = None
-        sys.path[:0] = [part for part in os.environ.get("PYTHONPATH", "").split(os.pathsep) if part and part not in sys.path]
+        sys.path[:0] = [
+            part for part in os.environ.get("PYTHONPATH", "").split(os.pathsep) if part and part not in sys.path
+        ]
         journal = Journal(Path(os.environ[JOURNAL_VARIABLE]))
+        journal.write("started")
         work = _work(request["argv"])
         assert work is not None
         with holder(Hold.from_json(os.environ[HOLD_VARIABLE]), journal):

@@ -1,5 +1,6 @@
-"""Put on the path of interpreters that a triaged program starts. Its work is done by a process that has imported torch already, where
-such a process will do it; else it goes on here, and its compiles are held as soon as it has imported torch."""
+"""Put on the path of interpreters that a triaged program starts. Its work is done by a process that has imported
+torch already, where such a process will do it; else it goes on here, and its compiles are held as soon as it has
+imported torch."""
 
 import importlib.machinery
 import importlib.util
@@ -53,7 +54,9 @@ def _hold():
 
     from conformance.triage import held_process, hold
 
-    held_process.enter(hold.Hold.from_json(os.environ[hold.HOLD_VARIABLE]), hold.Journal(Path(os.environ[hold.JOURNAL_VARIABLE])))
+    held_process.enter(
+        hold.Hold.from_json(os.environ[hold.HOLD_VARIABLE]), hold.Journal(Path(os.environ[hold.JOURNAL_VARIABLE]))
+    )
 
 
 def _next_sitecustomize():

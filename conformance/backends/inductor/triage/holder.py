@@ -1,15 +1,19 @@
-"""Hold every compile of this process at one rung, with single steps turned off, and write down the way that compiles take.
+"""Hold every compile of this process at one rung, with single steps turned off, and write down the way that compiles
+take.
 
     with holding(Hold("decomposed"), journal): ...
 
-Rungs, in the order of the compiler: `eager` (torch.compile does nothing), `captured` (Dynamo's graph runs), `traced` (AOTAutograd's graph
-without decompositions runs), `decomposed`, `joint` (after the passes before and on the joint graph), `passed` (after all graph passes),
-`unfused` and `uncached` (the generated program with nothing fused, and without the caches), `whole` (the program as it is).
+Rungs, in the order of the compiler: `eager` (torch.compile does nothing), `captured` (Dynamo's graph runs), `traced`
+(AOTAutograd's graph without decompositions runs), `decomposed`, `joint` (after the passes before and on the joint
+graph), `passed` (after all graph passes), `unfused` and `uncached` (the generated program with nothing fused, and
+without the caches), `whole` (the program as it is).
 """
 
 from __future__ import annotations
 
 import inspect
+import os
+import re
 import sys
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
@@ -40,7 +44,8 @@ PHASES = {
 
 
 class Stop(BaseException):
-    """Raised where lowering would begin: the graph runs instead. No handler of the compiler's takes it for a failure."""
+    """Raised where lowering would begin: the graph runs instead. No handler of the compiler's takes it for a
+    failure."""
 
 
 @contextmanager
@@ -202,8 +207,8 @@ class Holder:
 
     @contextmanager
     def _phase(self, key: str) -> Iterator[bool]:
-        """Yields whether this is the outermost call of a function that calls itself. An exception is written down once, with the
-        phase that it was raised in."""
+        """Yields whether this is the outermost call of a function that calls itself. An exception is written down
+        once, with the phase that it was raised in."""
         self.depth[key] = self.depth.get(key, 0) + 1
         try:
             yield self.depth[key] == 1
@@ -217,7 +222,8 @@ class Holder:
 
 
 class Runner(fx.Interpreter):
-    """Runs a graph that was made for the code generator: ops that write into their first argument return it, as lowering has it."""
+    """Runs a graph that was made for the code generator: ops that write into their first argument return it, as
+    lowering has it."""
 
     def __init__(self, gm: fx.GraphModule, journal: Journal) -> None:
         super().__init__(gm)
@@ -251,9 +257,19 @@ def _calls(gm: fx.GraphModule) -> list[tuple[str, str]]:
     for node in gm.graph.nodes:
         if node.op in ("call_function", "call_method", "call_module", "get_attr"):
             target = node.target if isinstance(node.target, str) else getattr(node.target, "__name__", str(node.target))
-            lines = [line for line in (node.stack_trace or "").splitlines() if line.strip()]
-            found.append((f"{target}{node.args}{node.kwargs or ''}", " ".join(line.strip() for line in lines[-2:])))
+            found.append((f"{target}{node.args}{node.kwargs or ''}", _place(node.stack_trace or "")))
     return found
+
+
+def _place(stack: str) -> str:
+    """The innermost line of the program in a stack trace: `file.py:14: return x * 9`."""
+    lines = [line.strip() for line in stack.splitlines() if line.strip(" \t~^")]
+    at = next((number for number in reversed(range(len(lines))) if lines[number].startswith("File ")), None)
+    if at is None:
+        return ""
+    match = re.match(r'File "([^"]+)", line (\d+)', lines[at])
+    code = lines[at + 1] if at + 1 < len(lines) else ""
+    return f"{os.path.basename(match[1])}:{match[2]}: {code}" if match else code
 
 
 def _frames() -> Iterator[Any]:
@@ -273,7 +289,8 @@ def _outermost_call() -> bool:
 
 
 def _of_higher_order_op() -> bool:
-    """torch's own control flow (`cond`, `while_loop`, `scan`) calls torch.compile in eager mode, too: that is left alone."""
+    """torch's own control flow (`cond`, `while_loop`, `scan`) calls torch.compile in eager mode, too: that is left
+    alone."""
     frames = _frames()
     caller = next((frame.f_back for frame in frames if _is_compiled_call(frame)), None)
     return caller is not None and "/_higher_order_ops/" in caller.f_code.co_filename

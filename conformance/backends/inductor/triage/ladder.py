@@ -10,8 +10,8 @@ from conformance.backends.inductor import repro
 from conformance.backends.inductor.kernel_store import kernel_store
 from conformance.backends.inductor.triage.holder import holding
 from conformance.stage import Stage
-from conformance.triage.adapter import Adapter
 from conformance.triage.ablation import Ablation, Step
+from conformance.triage.adapter import Adapter
 from conformance.triage.culprit import Culprit
 from conformance.triage.ending import Ending
 from conformance.triage.hold import Hold, Journal
@@ -104,10 +104,14 @@ class Culprits:
     # ----------------------------------------------------------------------------------------------- capture
 
     def _capture(self) -> Culprit:
-        usual, afresh = self.runs(self.subject, Hold("captured").recording("graphs"), Hold("afresh").recording("graphs"))
+        usual, afresh = self.runs(
+            self.subject, Hold("captured").recording("graphs"), Hold("afresh").recording("graphs")
+        )
         if afresh.right:
             what, line = stale(usual, afresh)
-            return Culprit("guard", line or "missing", f"the subject is right when every call is compiled afresh: {what}")
+            return Culprit(
+                "guard", line or "missing", f"the subject is right when every call is compiled afresh: {what}"
+            )
         lines = [place for graph in usual.named("graph") for _, place in graph.get("calls", ())]
         return Culprit("capture", lines[-1] if lines else "Dynamo", "Dynamo's graph, run as it is, is wrong already")
 
@@ -131,10 +135,14 @@ class Culprits:
         single = ablation.single(steps, self.runs.workers)
         found = [single] if single is not None else ablation.smallest(steps)
         if not found:
-            return Culprit(what, "not found", f"none of {len(steps)} {kind}s alone, nor all of them, is what makes it fail")
+            return Culprit(
+                what, "not found", f"none of {len(steps)} {kind}s alone, nor all of them, is what makes it fail"
+            )
         names = list(dict.fromkeys(step.name for step in found))
         where = f"on graph {found[0].graph}"
-        return Culprit(what, ", ".join(names), f"the subject is right without it ({found[0].key}, {where})", names, steps=found)
+        return Culprit(
+            what, ", ".join(names), f"the subject is right without it ({found[0].key}, {where})", names, steps=found
+        )
 
     # ---------------------------------------------------------------------------------------------- postgrad
 
@@ -142,7 +150,9 @@ class Culprits:
         joint, random = self.runs(self.subject, Hold("joint"), Hold("passed").having(RANDOM))
         if random.right:
             step = Step("setting", "", "fallback_random", settings=tuple(RANDOM.items()))
-            return Culprit("random numbers", "replace_random", "the subject is right with fallback_random", steps=[step])
+            return Culprit(
+                "random numbers", "replace_random", "the subject is right with fallback_random", steps=[step]
+            )
         rung = "passed" if joint.right else "joint"
         found = self._by_steps(rung, "pass", "pass")
         if found.name == "not found":
@@ -178,7 +188,9 @@ class Culprits:
         steps = [Step("cache", f"cache {name}", name) for name in caches]
         step = self._at("whole").single(steps)
         name = step.name if step else ", ".join(caches) or "unknown"
-        return Culprit("cache", name, "the subject is right when nothing is taken from it", steps=[step] if step else [])
+        return Culprit(
+            "cache", name, "the subject is right when nothing is taken from it", steps=[step] if step else []
+        )
 
     def _runtime(self) -> Culprit:
         return Culprit("runtime", "what calls the program", "the generated program is right on its own")
@@ -194,12 +206,11 @@ def steps_of(ending: Ending, kind: str) -> list[Step]:
 
 
 def stale(usual: Ending, afresh: Ending) -> tuple[str, str]:
-    """What a graph that was captured afresh has, and none of those that were captured when guards decide: the call and its line."""
+    """What a graph that was captured afresh has, and none of those that were captured when guards decide: the call
+    and its line."""
     known = {call for event in usual.named("graph") for call, _ in event.get("calls", ())}
     for event in afresh.named("graph"):
         for call, place in event.get("calls", ()):
             if call not in known:
                 return f"then it has {call}", place
     return "what it reads is not guarded", ""
-
-

@@ -1,7 +1,8 @@
 """The single steps of a compile that can be turned off: passes, patterns, decompositions, lowerings, fusions.
 
-Every step has a key. Passes and patterns are numbered in the order in which they run ("pass 12"), and a step that is left out keeps its
-number; decompositions and lowerings go by the op ("lowering aten.any.default"), fusions by the nodes ("fusion op0 op2").
+Every step has a key. Passes and patterns are numbered in the order in which they run ("pass 12"), and a step that is
+left out keeps its number; decompositions and lowerings go by the op ("lowering aten.any.default"), fusions by the
+nodes ("fusion op0 op2").
 """
 
 from __future__ import annotations
@@ -71,7 +72,8 @@ class Steps:
     # --------------------------------------------------------------------------- decompositions, lowerings
 
     def disable(self, proceed: Proceed, cls: Any, backend: str, subsystem: str, debug_info: Any = None) -> bool:
-        """torch asks at every decomposition and lowering whether it is turned off; its own bisector answers in the same place."""
+        """torch asks at every decomposition and lowering whether it is turned off; its own bisector answers in the
+        same place."""
         if subsystem == "decomposition" and debug_info is not None:
             name = op_name(debug_info())
             return self._step("decomposition", f"decomposition {name}", name)
@@ -91,7 +93,9 @@ class Steps:
         pairs = {f"fusion {a} {b}" for a in one for b in other} | {f"fusion {b} {a}" for a in one for b in other}
         if pairs & self.off or "fusion" in self.off:
             return False
-        self._step("fusion", f"fusion {one[0]} {other[0]}", f"{'+'.join(one)} with {'+'.join(other)}", ops=_ops(first, second))
+        self._step(
+            "fusion", f"fusion {one[0]} {other[0]}", f"{'+'.join(one)} with {'+'.join(other)}", ops=_ops(first, second)
+        )
         return result
 
 
