@@ -210,16 +210,19 @@ def _plain_run(script: Path, env: dict[str, str], limit: float, say: Callable[[A
     say(plain_ending(script, (), env, scratch, limit))
 
 
-def plain_ending(script: Path, arguments: tuple[str, ...], env: dict[str, str], scratch: Path, limit: float) -> Ending:
+def plain_ending(
+    script: Path, arguments: tuple[str, ...], env: dict[str, str], scratch: Path, limit: float, python: str = sys.executable
+) -> Ending:
     """How a script ends in a new interpreter, as a user would start it. Only what the machine can do was found out
     before. Plugins of this run are loaded there, too."""
     start = time.monotonic()
     cache, log = scratch / "torchinductor", scratch / "output"
-    shutil.copytree(probe_folder(), cache, dirs_exist_ok=True)
+    if python == sys.executable:
+        shutil.copytree(probe_folder(), cache, dirs_exist_ok=True)
     surroundings = {**os.environ, "TORCHINDUCTOR_CACHE_DIR": str(cache), "PYTHONWARNINGS": "ignore", **env}
     for name in (HOLD_VARIABLE, JOURNAL_VARIABLE):
         surroundings.pop(name, None)
-    command = [sys.executable, str(script), *arguments]
+    command = [python, str(script), *arguments]
     if plugins.named():
         command[1:1] = ["-m", "conformance.triage.plugged"]
         surroundings["PYTHONPATH"] = os.pathsep.join(
