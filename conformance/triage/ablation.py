@@ -27,7 +27,7 @@ class Step:
 
     def by_name(self) -> Step:
         """The same step in another program, where its number is another."""
-        return replace(self, key=f"{self.kind} {self.name}") if self.key else self
+        return replace(self, key=f"{self.kind} {self.name}") if " " in self.key else self
 
 
 @dataclass

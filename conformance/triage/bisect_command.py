@@ -259,3 +259,6 @@ def _tell_table(rows: dict[str, Any], versions: list[str]) -> None:
     for name, (seen, found) in rows.items():
         table.add_row(name, *(seen[version].sign for version in versions), found.first_bad or found.said)
     Console().print(table)
+
+
+COMMANDS = [bisect]

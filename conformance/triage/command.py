@@ -181,3 +181,6 @@ def _tell(found: Any, console: Console) -> None:
     console.print(table)
     if found.reduced is not None:
         console.print(found.reduced.gm.code.strip(), markup=False, highlight=False)
+
+
+COMMANDS = [triage]

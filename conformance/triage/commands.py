@@ -1,4 +1,4 @@
-"""`conformance triage`, `bisect`, `selftest`, `expect`."""
+"""`conformance selftest`, `expect`."""
 
 from __future__ import annotations
 
@@ -12,8 +12,6 @@ from rich.table import Table
 
 from conformance.cell import Cell
 from conformance.errors import UsageError, unknown
-from conformance.triage.bisect_command import bisect
-from conformance.triage.command import triage
 
 # -------------------------------------------------------------------------------------------- selftest
 
@@ -171,4 +169,4 @@ def expect(cell: str, url: str | None, repro: Path | None, when: str | None, why
     return 0
 
 
-COMMANDS = [triage, bisect, selftest, expect]
+COMMANDS = [selftest, expect]

@@ -23,7 +23,7 @@ class Hold:
     """rung      where every compile stops; "whole" is the program as it is
     off       steps that are left out, by their keys ("pass 12", "decomposition aten.silu.default")
     settings  of the compiler ("inductor.max_fusion_size": 1)
-    record    what is written down besides the way that compiles take: "steps", "values", "calls"
+    record    what is written down besides the way that compiles take: "steps"
     """
 
     rung: str = "whole"

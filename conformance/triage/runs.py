@@ -211,7 +211,12 @@ def _plain_run(script: Path, env: dict[str, str], limit: float, say: Callable[[A
 
 
 def plain_ending(
-    script: Path, arguments: tuple[str, ...], env: dict[str, str], scratch: Path, limit: float, python: str = sys.executable
+    script: Path,
+    arguments: tuple[str, ...],
+    env: dict[str, str],
+    scratch: Path,
+    limit: float,
+    python: str = sys.executable,
 ) -> Ending:
     """How a script ends in a new interpreter, as a user would start it. Only what the machine can do was found out
     before. Plugins of this run are loaded there, too."""

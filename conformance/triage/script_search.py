@@ -24,6 +24,7 @@ from conformance.triage.subject import Script, Subject
 KINDS = {"crash": "crash", "signal": "crash", "hang": "timeout", "raise": "wrong_result", "exit": "wrong_result"}
 WHOLE = Hold()
 EAGER = Hold("eager")
+SHORT = 20.0  # seconds of processor time, enough for a small script
 
 
 class Search:
@@ -109,6 +110,8 @@ class Search:
                 return False
         found.given = forked
         found.kind, found.detail = KINDS[forked.kind], forked.told()
+        if forked.kind == "hang":  # that is known now: the other runs need not wait as long
+            self.runs.limit = max(SHORT, self.runs.limit / 4)
         return True
 
     def _in_eager(self) -> bool:
@@ -197,7 +200,7 @@ class Question:
         failing, below = answer.climb.first_failing, answer.climb.last_right
         self.failing = Hold(failing.name if failing is not None else "whole")
         if answer.stage in (Stage.CODEGEN, Stage.FUSION):
-            self.failing = Hold("uncached")
+            self.failing = Hold("program")
         steps = [step.by_name() for step in answer.culprit.steps] if answer.culprit is not None else []
         self.cured = (
             Ablation(runs, subject, self.failing).without(steps) if steps else Hold(below.name if below else "eager")

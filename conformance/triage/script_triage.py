@@ -36,12 +36,13 @@ def triage_script(
 ) -> Answer:
     """Stage, culprit and repro of a script. While torch is imported here, the script runs as its user would run it."""
     arguments = subject.arguments
+    os.environ |= early_environment(subject.text)
     with tempfile.TemporaryDirectory(prefix="conformance-plain-") as folder, ThreadPoolExecutor(1) as thread:
         scratch = Path(folder)
         plain: Future[Ending] = thread.submit(
             plain_ending, subject.path, arguments, _beside(subject) | {"TMPDIR": folder}, scratch, run_limit
         )
-        adapter, versions = _made_ready(backend)
+        adapter, versions = made_ready(backend)
         given = plain.result()
     runs = Runs(adapter.hold, limit=run_limit, workers=workers)
     runs.prepare()
@@ -71,7 +72,7 @@ def checked(file: Path, arguments: tuple[str, ...] = (), name: str = "", folder:
     return found
 
 
-def _made_ready(name: str) -> tuple[Any, dict[str, str]]:
+def made_ready(name: str) -> tuple[Any, dict[str, str]]:
     """Import the compiler and all that a first compile needs; compile nothing."""
     with _cache_folder(probe_folder()):
         import torch
@@ -88,6 +89,25 @@ def _made_ready(name: str) -> tuple[Any, dict[str, str]]:
             pass
         backend.preload(Target.parse("cpu"))
         return backend.triage_adapter(), {"torch": str(torch.__version__)}
+
+
+def early_environment(text: str) -> dict[str, str]:
+    """What a script puts into the environment at its top level: torch reads some of it when it is imported, which the
+    processes that are forked here have done before the script begins."""
+    found: dict[str, str] = {}
+    for node in ast.parse(text).body:
+        call = node.value if isinstance(node, ast.Expr) and isinstance(node.value, ast.Call) else None
+        if isinstance(node, ast.Assign) and ast.unparse(node.targets[0]).startswith("os.environ["):
+            pair: list[ast.expr] = [node.targets[0].slice, node.value]  # type: ignore[attr-defined]
+        elif call is not None and ast.unparse(call.func) == "os.environ.setdefault":
+            pair = call.args
+        else:
+            continue
+        if len(pair) == 2 and all(isinstance(one, ast.Constant) and isinstance(one.value, str) for one in pair):
+            name, value = (one.value for one in pair)  # type: ignore[attr-defined]
+            if call is None or name not in os.environ:
+                found[name] = value
+    return found
 
 
 @contextmanager

@@ -5,8 +5,8 @@ take.
 
 Rungs, in the order of the compiler: `eager` (torch.compile does nothing), `captured` (Dynamo's graph runs), `traced`
 (AOTAutograd's graph without decompositions runs), `decomposed`, `joint` (after the passes before and on the joint
-graph), `passed` (after all graph passes), `unfused` and `uncached` (the generated program with nothing fused, and
-without the caches), `whole` (the program as it is).
+graph), `passed` (after all graph passes), `unfused` and `program` (the generated program with nothing fused, and as
+usual, called directly), `uncached` (called as usual, without the caches), `whole` (the program as it is).
 """
 
 from __future__ import annotations
@@ -31,6 +31,9 @@ from conformance.triage.hold import Hold, Journal
 Proceed = Callable[..., Any]
 GRAPH_RUNGS = ("traced", "decomposed", "joint", "passed")  # a graph runs in place of the generated program
 NO_PASSES = ("traced", "decomposed")
+CALLED_DIRECTLY = ("unfused", "program")
+WITHOUT_CACHES = (*CALLED_DIRECTLY, "uncached")
+MANY_NODES = 5_000  # of larger graphs it is not written down what they call
 RECOMPILES = 10_000  # compiled afresh at every call, a program would soon reach Dynamo's limit
 # What is being worked on while a function of the seam runs; for exceptions.
 PHASES = {
@@ -67,6 +70,7 @@ class Holder:
     def __init__(self, hold: Hold, journal: Journal) -> None:
         self.hold, self.journal, self.rung = hold, journal, hold.rung
         self.steps = Steps(hold, journal, lambda: self.graph)
+        self.afresh = "guards" in hold.off  # every call is compiled afresh
         self.graph = -1  # number of the captured graph that is worked on
         self.depth: dict[str, int] = {}
         self.passed: fx.GraphModule | None = None
@@ -83,17 +87,18 @@ class Holder:
             "lower": self.lower,
             "schedule": self.schedule,
             "find_cached": self.find_cached,
+            "run_program": self.run_program,
         }
         return own | self.steps.subscribers()
 
     def apply_settings(self) -> None:
         """The settings of the hold. Set again at every compile: the program may have set its own in between."""
         settings = dict(self.hold.settings)
-        if self.rung in GRAPH_RUNGS or self.rung in ("unfused", "uncached"):
+        if self.rung in GRAPH_RUNGS or self.rung in WITHOUT_CACHES:
             settings |= {"inductor.force_disable_caches": True, "functorch.enable_autograd_cache": False}
         if self.rung == "unfused":
             settings |= {f"inductor.{name}": value for name, value in UNFUSED.items()}
-        if self.rung == "afresh":
+        if self.afresh:
             settings |= {f"dynamo.{name}": RECOMPILES for name in ("recompile_limit", "accumulated_recompile_limit")}
         roots = {"inductor": seam.config, "dynamo": seam.dynamo_config, "functorch": seam.functorch_config}
         for name, value in settings.items():
@@ -110,7 +115,7 @@ class Holder:
         """Asked at every call of something compiled: which callback sees its frames?"""
         if self.rung == "eager" and not _of_higher_order_op():
             return None
-        if self.rung == "afresh" and _outermost_call():
+        if self.afresh and _outermost_call():
             seam.reset_code_caches()
         return proceed(callback)
 
@@ -118,10 +123,10 @@ class Holder:
         """Dynamo hands a graph to a backend, whichever it is."""
         self.graph += 1
         facts: dict[str, Any] = {"graph": self.graph, "backend": _backend_name(output), "nodes": len(gm.graph.nodes)}
-        if "graphs" in self.hold.record:
-            facts |= {"calls": _calls(gm)}
+        if facts["nodes"] <= MANY_NODES:
+            facts["calls"] = _calls(gm)
         self.journal.write("graph", **facts)
-        if self.rung in ("captured", "afresh"):
+        if self.rung == "captured":
             return gm.forward
         with self._phase("backend"):
             return proceed(output, gm, *args, **kwargs)
@@ -195,9 +200,15 @@ class Holder:
         with self._phase("schedule"):
             return proceed(*args, **kwargs)
 
+    def run_program(self, proceed: Proceed, program: Any, inputs: Any) -> Any:
+        """A generated program is called."""
+        if self.rung in CALLED_DIRECTLY and program.current_callable is not None:
+            return program.current_callable(inputs)
+        return proceed(program, inputs)
+
     def find_cached(self, proceed: Proceed, cls: Any, key: str, *args: Any, **kwargs: Any) -> Any:
         """A cache is asked for a key."""
-        if self.rung == "uncached" or f"cache {cls.__name__}" in self.hold.off:
+        if self.rung in WITHOUT_CACHES or f"cache {cls.__name__}" in self.hold.off:
             return None, None, {"cache_status_detailed": "full_miss"}
         found = proceed(cls, key, *args, **kwargs)
         self.journal.write("cache", cache=cls.__name__, key=key, hit=found[0] is not None)

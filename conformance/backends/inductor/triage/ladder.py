@@ -26,7 +26,8 @@ RUNGS = (
     Rung("decomposed", Stage.DECOMPOSITION, "the same with Inductor's decompositions"),
     Rung("passed", Stage.POSTGRAD, "the graphs after all graph passes run"),
     Rung("unfused", Stage.CODEGEN, "generated code, nothing fused, no caches", costly=True),
-    Rung("uncached", Stage.FUSION, "generated code as usual, no caches", costly=True),
+    Rung("program", Stage.FUSION, "generated code as usual, no caches, called directly", costly=True),
+    Rung("uncached", Stage.RUNTIME, "the same, called as usual", costly=True),
     Rung("whole", Stage.CACHE, "everything, with empty caches at the start", costly=True),
 )
 # Parts of code generation that a setting turns off.
@@ -54,6 +55,11 @@ TRACE_SETTINGS: tuple[tuple[str, dict[str, Any]], ...] = (
 RANDOM = {"inductor.fallback_random": True}
 
 
+def afresh_at(rung: str) -> Hold:
+    """Every call is compiled afresh, so that no guard decides."""
+    return Hold(rung).without("guards")
+
+
 @contextmanager
 def hold(held: Hold, journal: Journal) -> Iterator[None]:
     """Hold every compile inside; C++ that was compiled before is not compiled again."""
@@ -68,6 +74,15 @@ class InductorAdapter(Adapter):
 
     def hold(self, held: Hold, journal: Journal) -> AbstractContextManager[None]:
         return hold(held, journal)
+
+    def stage(self, runs: Runs, subject: Subject, climb: Climb) -> tuple[Stage | None, str]:
+        rung = climb.first_failing
+        if rung is None or rung.stage in (None, Stage.CAPTURE, Stage.CACHE):
+            return (rung.stage if rung is not None else None), ""
+        afresh = runs(subject, afresh_at(rung.name))[0]
+        if afresh.right and (not rung.costly or stale(climb.endings[rung.name], afresh)[1]):
+            return Stage.CAPTURE, f"{rung.name}: right when every call is compiled afresh"
+        return rung.stage, ""
 
     def culprit(self, runs: Runs, subject: Subject, climb: Climb, stage: Stage) -> Culprit:
         return Culprits(runs, subject, climb).of(stage)
@@ -104,14 +119,13 @@ class Culprits:
     # ----------------------------------------------------------------------------------------------- capture
 
     def _capture(self) -> Culprit:
-        usual, afresh = self.runs(
-            self.subject, Hold("captured").recording("graphs"), Hold("afresh").recording("graphs")
-        )
+        failing = self.climb.first_failing
+        rung = failing.name if failing is not None else "captured"
+        usual, afresh = self.runs(self.subject, Hold(rung), afresh_at(rung))
         if afresh.right:
             what, line = stale(usual, afresh)
-            return Culprit(
-                "guard", line or "missing", f"the subject is right when every call is compiled afresh: {what}"
-            )
+            why = f"the subject is right when every call is compiled afresh: {what}"
+            return Culprit("guard", line or "missing", why, steps=[Step("guard", "guards", "guards")])
         lines = [place for graph in usual.named("graph") for _, place in graph.get("calls", ())]
         return Culprit("capture", lines[-1] if lines else "Dynamo", "Dynamo's graph, run as it is, is wrong already")
 
@@ -175,8 +189,8 @@ class Culprits:
 
     def _fusion(self) -> Culprit:
         settings = [Step("setting", "", name, settings=tuple(values.items())) for name, values in FUSION_SETTINGS]
-        step = self._at("uncached").single(settings)
-        named = self._by_steps("uncached", "fusion", "fusion")
+        step = self._at("program").single(settings)
+        named = self._by_steps("program", "fusion", "fusion")
         if named.name == "not found" and step is not None:
             return Culprit("fusion", step.name, "the subject is right without it", steps=[step])
         return named
@@ -193,7 +207,7 @@ class Culprits:
         )
 
     def _runtime(self) -> Culprit:
-        return Culprit("runtime", "what calls the program", "the generated program is right on its own")
+        return Culprit("runtime", "what calls the generated program", "the subject is right when it is called directly")
 
 
 def steps_of(ending: Ending, kind: str) -> list[Step]:
