@@ -24,6 +24,7 @@ from conformance.triage.subject import Script, Subject
 KINDS = {"crash": "crash", "signal": "crash", "hang": "timeout", "raise": "wrong_result", "exit": "wrong_result"}
 WHOLE = Hold()
 EAGER = Hold("eager")
+FEW_LINES = 3  # of a program: so many are named as the culprit
 SHORT = 20.0  # seconds of processor time, enough for a small script
 
 
@@ -76,6 +77,7 @@ class Search:
         if isinstance(self.subject, Script) and out is not None:
             with self._timed("reduce"):
                 self.shrunk = self._reduced(self.subject) if shrink else None
+                self._name_what_is_left(self.subject)
             with self._timed("repro"):
                 self._write(self.subject, out)
         return self._done()
@@ -133,6 +135,18 @@ class Search:
         found.reduced = f"{shrunk.before} statements → {shrunk.after}, {shrunk.tries} tries"
         self.say(f"reduced: {found.reduced}")
         return shrunk
+
+    def _name_what_is_left(self, subject: Script) -> None:
+        """Where nothing inside a stage could be turned off, the lines that are left of the compiled program are named."""
+        culprit = self.answer.culprit
+        if self.shrunk is None or culprit is None or culprit.steps or self.answer.climb is None:
+            return
+        failing = self.answer.climb.first_failing
+        smaller = subject.variant(self.runs.folder / subject.path.name, self.shrunk.text)
+        ending = self.runs(smaller, Hold(failing.name if failing is not None else "whole"))[0]
+        lines = dict.fromkeys(place for graph in ending.named("graph") for _, place in graph.get("calls", ()) if place)
+        if 0 < len(lines) <= FEW_LINES:
+            culprit.name = "; ".join(line.split(": ", 1)[-1] for line in lines)
 
     # ------------------------------------------------------------------------------------------------ repro
 

@@ -66,7 +66,7 @@ def test_a_wrong_graph_is_found_before_a_kernel_is_built(tmp_path: Path, monkeyp
 
 def test_a_graph_that_is_odd_while_the_program_is_right_is_no_finding(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Only the form of the decomposed graph that the ladder runs is off, not what is compiled from it."""
-    from conformance.backends.inductor.hooks import GraphRecord
+    from conformance.backends.inductor.watch import GraphRecord
 
     def at(self: GraphRecord, rung: str) -> object:
         earlier = self._generated() if rung == "generated" else getattr(self, rung, None)

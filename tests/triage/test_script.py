@@ -1,23 +1,23 @@
-"""Triage of scripts with the real compiler: broken on purpose where the stage must be known, or with a public defect."""
+"""Triage of scripts with the real compiler: broken on purpose where the stage must be known, or with a known defect."""
 
 from __future__ import annotations
 
 import json
 import subprocess
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
 from conformance import paths, seeded
+from conformance.errors import UsageError
 from conformance.stage import Stage
 from conformance.triage import answer as said
 from conformance.triage.answer import Answer
 from conformance.triage.runs import Runs
 from conformance.triage.script_search import Search
-from conformance.triage.script_triage import early_environment, made_ready
-from conformance.triage.subject import script
+from conformance.triage.script_triage import checked, early_environment, made_ready
 
 HEAD = "import sys\nimport torch\n\ntorch.manual_seed(0)\nx, y = torch.randn(6, 33), torch.randn(6, 33)\n"
 TAIL = "\nwant, got = f(x, y), torch.compile(f)(x, y)\nsys.exit(not torch.allclose(want, got, atol=1e-3))\n"
@@ -40,20 +40,22 @@ sys.exit(not torch.allclose(f(x, y), got, atol=1e-3))
 
 
 @pytest.fixture(scope="module")
-def triaged(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Callable[..., Answer]]:
+def triaged(tmp_path_factory: pytest.TempPathFactory) -> Callable[..., Answer]:
     """Triage of a text, forked from this very process."""
     adapter, versions = made_ready("inductor")
 
-    def run(text: str, out: Path | None = None, shrink: bool = False) -> Answer:
-        file = tmp_path_factory.mktemp("script") / "given.py"
+    def run(text: str, out: Path | None = None, shrink: bool = False, name: str = "") -> Answer:
+        folder = tmp_path_factory.mktemp("script")
+        file = folder / "given.py"
         file.write_text(text)
+        subject = checked(file, (), name, tmp_path_factory.mktemp("object") if name else None)
         runs = Runs(adapter.hold)
         try:
-            return Search(script(file), adapter, runs, versions, limit=60).run(out, shrink)
+            return Search(subject, adapter, runs, versions, limit=60).run(out, shrink)
         finally:
             runs.close()
 
-    yield run
+    return run
 
 
 def body(expression: str) -> str:
@@ -171,5 +173,71 @@ def _environment(home: Path) -> dict[str, str]:
 
 
 def test_what_a_script_sets_before_it_imports_torch() -> None:
-    text = 'import os\nos.environ["TORCHINDUCTOR_X"] = "1"\nos.environ.setdefault("TORCH_Y", "2")\nos.environ["Z"] = str(3)\n'
-    assert early_environment(text) == {"TORCHINDUCTOR_X": "1", "TORCH_Y": "2"}
+    text = 'import os\nos.environ["TORCH_X"] = "1"\nos.environ.setdefault("TORCH_Y", "2")\nos.environ["Z"] = str(3)\n'
+    assert early_environment(text) == {"TORCH_X": "1", "TORCH_Y": "2"}
+
+
+# ------------------------------------------------------------------------------------------ FILE.py:OBJECT
+
+RIGHT_OBJECTS = {
+    "a number, a string and a list beside a tensor": """
+example_inputs = (torch.ones(3), 3, "mean", [torch.ones(2), 4])
+def Thing(x, n, how, items): return x * n, items[0] + items[1], how
+""",
+    "inputs that share storage, one written": """
+base = torch.arange(8.0)
+example_inputs = (base[:4], base[2:6])
+def Thing(a, b):
+    a.add_(1)
+    return a + b, b.view(2, 2)
+""",
+    "training with dropout, an inner module in eval": """
+class Thing(torch.nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.first, self.drop = torch.nn.Linear(4, 4), torch.nn.Dropout(0.5)
+        self.norm = torch.nn.BatchNorm1d(4).eval()
+    def forward(self, x):
+        print("a graph break")
+        return self.drop(self.norm(self.first(x)))
+example_inputs = (torch.randn(5, 4, requires_grad=True),)
+""",
+}
+
+
+@pytest.mark.parametrize("what", RIGHT_OBJECTS)
+def test_a_right_object_is_no_alarm(triaged: Callable[..., Answer], what: str) -> None:
+    found = triaged(f"import torch\n{RIGHT_OBJECTS[what]}", name="Thing")
+    assert found.verdict == said.RIGHT, [*found.lines(), found.given.output]
+
+
+def test_a_wrong_value_beside_a_graph_break(triaged: Callable[..., Answer]) -> None:
+    text = """import torch
+example_inputs = (torch.randn(6, 33),)
+def Thing(x):
+    x = x + 1
+    print("a graph break")
+    return torch.nn.functional.gelu(x * 2)
+if __name__ == "__main__":
+    raise SystemExit("not a part of the object")
+"""
+    with seeded.get("gelu_always_tanh"):
+        found = triaged(text, name="Thing")
+    assert (found.stage, found.kind) == (Stage.DECOMPOSITION, "wrong_result")
+    assert found.culprit is not None and found.culprit.name == "aten.gelu.default"
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("def Other(x): return x\nexample_inputs = ()", "unknown object in .*given.py 'Thing'"),
+        ("def Thing(x): return x", "gives no inputs: add `example_inputs"),
+        ("def Thing(x) return x", "is no Python"),
+    ],
+)
+def test_a_mistake_is_one_line(tmp_path: Path, text: str, message: str) -> None:
+    file = tmp_path / "given.py"
+    file.write_text(text)
+    with pytest.raises(UsageError, match=message) as caught:
+        checked(file, (), "Thing", tmp_path)
+    assert "\n" not in str(caught.value)

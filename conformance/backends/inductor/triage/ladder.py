@@ -126,6 +126,8 @@ class Culprits:
             what, line = stale(usual, afresh)
             why = f"the subject is right when every call is compiled afresh: {what}"
             return Culprit("guard", line or "missing", why, steps=[Step("guard", "guards", "guards")])
+        if usual.error and usual.inside:
+            return Culprit("capture", f"line {usual.line}", usual.error)
         lines = [place for graph in usual.named("graph") for _, place in graph.get("calls", ())]
         return Culprit("capture", lines[-1] if lines else "Dynamo", "Dynamo's graph, run as it is, is wrong already")
 
