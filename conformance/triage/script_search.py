@@ -137,7 +137,7 @@ class Search:
         return shrunk
 
     def _name_what_is_left(self, subject: Script) -> None:
-        """Where nothing inside a stage could be turned off, the lines that are left of the compiled program are named."""
+        """Where no step could be turned off, the lines that are left of the compiled program are named."""
         culprit = self.answer.culprit
         if self.shrunk is None or culprit is None or culprit.steps or self.answer.climb is None:
             return

@@ -1,6 +1,6 @@
 """What is triaged: a program that can be run again and again, each time in a process of its own.
 
-conformance triage script.py                  as people attach to issues: its own exit code says whether the bug is there
+conformance triage script.py                  as people attach to issues: its own exit says whether the bug is there
 conformance triage model.py:Block             compiled as it is and held against eager; the file says `example_inputs`
 conformance triage runtime/inductor/cpu/NAME  a cell of the suite
 """

@@ -2,6 +2,7 @@
 torch already, where such a process will do it; else it goes on here, and its compiles are held as soon as it has
 imported torch."""
 
+import contextlib
 import importlib.machinery
 import importlib.util
 import os
@@ -70,9 +71,7 @@ def _next_sitecustomize():
 
 if "CONFORMANCE_HOLD" in os.environ:
     if "CONFORMANCE_ZYGOTE" in os.environ:
-        try:
+        with contextlib.suppress(OSError, ValueError):
             _handed_over()
-        except (OSError, ValueError):
-            pass
     sys.meta_path.insert(0, _AfterTorch())
 _next_sitecustomize()
