@@ -13,6 +13,7 @@ import sys
 import tempfile
 import threading
 import urllib.error
+import urllib.parse
 import urllib.request
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
@@ -195,7 +196,7 @@ def in_index(package: str, index: str, pre: bool) -> list[str]:
         raise UsageError(f"no list of {package} at {address}: {error}; name versions with --versions") from None
     here = set(sys_tags())
     found = set()
-    for name in {urllib.request.unquote(name) for name in re.findall(r"[\w.+%-]+\.whl", text)}:
+    for name in {urllib.parse.unquote(name) for name in re.findall(r"[\w.+%-]+\.whl", text)}:
         try:
             project, version, _, tags = parse_wheel_filename(name)
         except InvalidWheelFilename:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 import os
+import sys
 import tempfile
 from collections.abc import Callable, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
@@ -74,7 +75,7 @@ def checked(file: Path, arguments: tuple[str, ...] = (), name: str = "", folder:
 
 def made_ready(name: str) -> tuple[Any, dict[str, str]]:
     """Import the compiler and all that a first compile needs; compile nothing."""
-    with _cache_folder(probe_folder()):
+    with _cache_folder(probe_folder()), _quiet():
         import torch
 
         from conformance import backends
@@ -108,6 +109,21 @@ def early_environment(text: str) -> dict[str, str]:
             if call is None or name not in os.environ:
                 found[name] = value
     return found
+
+
+@contextmanager
+def _quiet() -> Iterator[None]:
+    """What torch says of this machine when it is imported is not for the user."""
+    sys.stderr.flush()
+    kept, nowhere = os.dup(2), os.open(os.devnull, os.O_WRONLY)
+    os.dup2(nowhere, 2)
+    try:
+        yield
+    finally:
+        sys.stderr.flush()
+        os.dup2(kept, 2)
+        os.close(kept)
+        os.close(nowhere)
 
 
 @contextmanager

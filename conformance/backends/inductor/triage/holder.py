@@ -126,10 +126,14 @@ class Holder:
         if facts["nodes"] <= MANY_NODES:
             facts["calls"] = _calls(gm)
         self.journal.write("graph", **facts)
+        kept = output.compiler_fn
         if self.rung == "captured":
-            return gm.forward
-        with self._phase("backend"):
-            return proceed(output, gm, *args, **kwargs)
+            output.compiler_fn = _as_captured
+        try:
+            with self._phase("backend"):
+                return proceed(output, gm, *args, **kwargs)
+        finally:
+            output.compiler_fn = kept
 
     # ----------------------------------------------------------------------------------- AOTAutograd, Inductor
 
@@ -252,6 +256,11 @@ class Runner(fx.Interpreter):
 
 
 # ------------------------------------------------------------------------------------------------- helpers
+
+
+def _as_captured(gm: fx.GraphModule, example_inputs: Any) -> Any:
+    """A backend that runs the graph as it is."""
+    return gm.forward
 
 
 def _backend_name(output: Any) -> str:
