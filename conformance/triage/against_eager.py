@@ -46,7 +46,7 @@ def seen(thing: Any, inputs: tuple[Any, ...], call: Any = None) -> dict[str, Any
     leaves = pytree.tree_leaves(inputs)
     for turn in range(2):
         torch.manual_seed(turn)
-        out = pytree.tree_leaves((call or thing)(*inputs))
+        out = pytree.tree_leaves((thing if call is None else call)(*inputs))
         found |= {f"output {n} of call {turn}": copied(x) for n, x in enumerate(out)}
         found |= {f"input {n} after call {turn}": copied(x) for n, x in enumerate(leaves)}
         found[f"outputs that share storage in call {turn}"] = shared(leaves, out)

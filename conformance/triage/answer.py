@@ -78,9 +78,7 @@ class Answer:
             "subject": self.subject,
             "verdict": self.verdict,
             "stage": self.stage.value if self.stage else None,
-            "culprit": {"what": culprit.what, "name": culprit.name, "why": culprit.why, "cure": culprit.cure}
-            if culprit
-            else None,
+            "culprit": {"what": culprit.what, "name": culprit.name, "why": culprit.why} if culprit else None,
             "kind": self.kind,
             "detail": self.detail,
             "exit": self.given.code,

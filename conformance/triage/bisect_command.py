@@ -232,7 +232,8 @@ def _bisect_scripts(subject: str, asking: Asking, table: bool, as_json: bool) ->
     elif len(scripts) > 1:
         _tell_table(rows, versions)
     else:
-        _tell_script(*rows[scripts[0].stem], versions)
+        seen, found = rows[scripts[0].stem]
+        _tell_script(seen, found, versions)
     return 0 if any(found.first_bad for _, found in rows.values()) else 1
 
 

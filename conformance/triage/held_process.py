@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 from conformance import plugins
 from conformance.backends.inductor.triage.holder import holding
 from conformance.triage.hold import Hold, Journal
 
-_entered = []
+_entered: list[Any] = []
 
 
 def enter(hold: Hold, journal: Journal) -> None:

@@ -52,6 +52,23 @@ class Triage:
         assert self.first is not None
         return self.first.findings[0].kind.value if self.first.findings else str(self.first.verdict)
 
+    def to_json(self) -> dict[str, Any]:
+        first, culprit = self.first, self.culprit
+        return {
+            "subject": self.subject.source,
+            "verdict": "found" if first is not None else "right",
+            "stage": first.cell.stage.value if first is not None else None,
+            "culprit": {"what": culprit.what, "name": culprit.name, "why": culprit.why} if culprit is not None else None,
+            "kind": self.kind if first is not None else "",
+            "detail": first.reason if first is not None else "",
+            "stages": {stage.value: str(result.verdict) for stage, result in self.results.items()},
+            "repro": str(self.repro) if self.repro is not None else None,
+            "verified": self.verified,
+            "unwritten": self.unwritten or self.unreduced,
+            "issue": str(self.issue) if self.issue is not None else None,
+            "seconds": {step: round(seconds, 1) for step, seconds in self.seconds.items()},
+        }
+
 
 def triage(
     subject: Subject, *, out: Path | None = None, shrink: bool = True, limit: float = 180.0, say: Callable[[str], None] = lambda _: None

@@ -37,7 +37,7 @@ WALL_FACTOR = 20  # a run that still goes on after so many times its limit of pr
 OUTPUT_KEPT = 20_000  # characters of what a run printed
 INJECTED = (
     Path(__file__).parent / "injected"
-)  # holds a sitecustomize.py: it holds compiles in interpreters that the program starts
+)  # its sitecustomize.py holds compiles in interpreters that the program starts
 
 Holder = Callable[[Hold, Journal], Any]  # a backend's context manager that holds every compile inside
 

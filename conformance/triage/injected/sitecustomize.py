@@ -7,9 +7,10 @@ import importlib.machinery
 import importlib.util
 import os
 import sys
+from typing import Any
 
 
-def _handed_over():
+def _handed_over() -> None:
     """Hand this interpreter's work over; returns only if nobody takes it."""
     import json
     import signal
@@ -35,14 +36,14 @@ def _handed_over():
 class _AfterTorch:
     """Finds `torch` as everybody does, and holds compiles when it has been imported."""
 
-    def find_spec(self, name, path=None, target=None):
+    def find_spec(self, name: str, path: Any = None, target: Any = None) -> Any:
         if name != "torch":
             return None
         sys.meta_path.remove(self)
         spec = importlib.util.find_spec("torch")
         load = spec.loader.exec_module
 
-        def exec_module(module):
+        def exec_module(module: Any) -> None:
             load(module)
             _hold()
 
@@ -50,7 +51,7 @@ class _AfterTorch:
         return spec
 
 
-def _hold():
+def _hold() -> None:
     from pathlib import Path
 
     from conformance.triage import held_process, hold
@@ -60,7 +61,7 @@ def _hold():
     )
 
 
-def _next_sitecustomize():
+def _next_sitecustomize() -> None:
     """The one that this file stands before."""
     here = os.path.dirname(os.path.abspath(__file__))
     path = [entry for entry in sys.path if os.path.abspath(entry or ".") != here]

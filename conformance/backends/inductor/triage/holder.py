@@ -77,7 +77,7 @@ class Holder:
         self._told: list[int] = []  # exceptions that were written down
 
     def subscribers(self) -> dict[str, Proceed]:
-        own = {
+        own: dict[str, Proceed] = {
             "stance": self.stance,
             "call_backend": self.call_backend,
             "compile_fx": self.compile_fx,
@@ -251,7 +251,8 @@ class Runner(fx.Interpreter):
             self.journal.write("runner", node=str(node), target=str(node.target), error=first_line(error))
             raise
         if value is None and node.users and isinstance(node.target, torch._ops.OpOverload):
-            return self.map_nodes_to_values(node.args, node)[0]
+            written: Any = self.map_nodes_to_values(node.args, node)
+            return written[0]
         return value
 
 
