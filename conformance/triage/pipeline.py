@@ -301,10 +301,14 @@ def _write(found: Triage, trail: Trail, backend: Any, out: Path) -> None:
     )
     subject = found.subject.micrograph.name().removeprefix("given.").replace(".", "_")
     name = f"{found.subject.backend}_{found.first.cell.stage}_{subject}"
-    found.repro, found.issue = out / f"{name}.py", out / f"{name}.md"
-    repro.write(found.repro, found.reduced.gm, found.reduced.inputs, report)
-    code, said = repro.verify(found.repro)
-    found.verified = f"exit {code} in a fresh process: {said}"
+    path = out / f"{name}.py"
+    repro.write(path, found.reduced.gm, found.reduced.inputs, report)
+    code, said = repro.verify(path)
+    if code != 1:
+        path.unlink()
+        found.unwritten = f"the reduced graph does not fail alone: exit {code} in a fresh process: {said}"
+        return
+    found.repro, found.issue, found.verified = path, out / f"{name}.md", f"exit 1 in a fresh process: {said}"
     found.issue.write_text(repro.issue_text(report, found.repro, (found.reduced.before, found.reduced.nodes)), encoding="utf-8")
 
 

@@ -57,8 +57,8 @@ class Seen:
 
 @dataclass
 class Verdict:
-    """`first_bad` and `last_good` where the script was right in older versions and fails in newer ones; else `said` says
-    what was found instead."""
+    """`first_bad` and `last_good` where the script was right in older versions and fails in newer ones; else `said`
+    says what was found instead."""
 
     first_bad: str = ""
     last_good: str = ""
@@ -178,7 +178,7 @@ class Memory:
 
 
 def listed(package: str, versions: str | None, wheels: Path | None, index: str | None, pre: bool) -> list[str]:
-    """The versions that can be asked, oldest first: those that were named, of a folder of wheels, of an index, of PyPI."""
+    """The versions that can be asked, oldest first: those that were named, or of a folder of wheels, an index, PyPI."""
     if versions:
         return [version.strip() for version in versions.split(",") if version.strip()]
     if wheels:
