@@ -76,14 +76,26 @@ class Climb:
 
 
 def climb(runs: Runs, subject: Subject, rungs: Sequence[Rung], given: Ending) -> Climb:
-    """Run the subject at the cheap rungs; at the costly ones only if it is right at the highest cheap one."""
+    """Run the subject at the cheap rungs; at the costly ones only if it is right at the highest cheap one. Where the
+    lowest compiled rung and the highest cheap one fail, nothing between them can change the answer."""
     found = Climb(given, rungs)
-    for costly in (False, True):
-        some = [rung for rung in rungs if rung.costly is costly]
-        if costly and (failing := found.first_failing) is not None and not failing.costly:
-            break
+
+    def look(*some: Rung) -> None:
         for rung, ending in zip(some, runs(subject, *(Hold(rung.name) for rung in some)), strict=True):
             found.endings[rung.name] = ending
+
+    eager, lowest, *between, highest = [rung for rung in rungs if not rung.costly]
+    look(eager, lowest)
+    if found.state(eager.name) == FAILS:
+        return found
+    if found.state(lowest.name) == FAILS:
+        look(highest)
+        if found.state(highest.name) == FAILS:
+            return found
+    look(*between, highest)
+    failing = found.first_failing
+    if failing is None or failing.costly:
+        look(*(rung for rung in rungs if rung.costly))
     return found
 
 

@@ -67,7 +67,7 @@ class Search:
             found.stage, note = self.adapter.stage(self.runs, self.subject, found.climb)
             found.notes += [note] if note else []
         if found.stage is None:
-            found.unwritten = "no rung of the compiler shows the failure"
+            found.unwritten = note or "no rung of the compiler shows the failure"
             return self._done()
         found.verdict = said.FOUND
         self.say(f"stage: {found.stage}")
@@ -99,7 +99,8 @@ class Search:
     def _fails(self) -> bool:
         """Does the program fail as it is? Twice, and in an interpreter of its own: else it is flaky."""
         found = self.answer
-        forked = self.runs(self.subject, WHOLE)[0]
+        asked_next = EAGER, Hold(self.adapter.rungs[1].name)
+        forked = self.runs(self.subject, WHOLE, *asked_next)[0]
         found.given = forked
         if forked.right and (self.plain is None or self.plain.right):
             found.verdict = said.RIGHT

@@ -79,6 +79,9 @@ class InductorAdapter(Adapter):
         rung = climb.first_failing
         if rung is None or rung.stage in (None, Stage.CAPTURE, Stage.CACHE):
             return (rung.stage if rung is not None else None), ""
+        used = {event["backend"] for event in climb.endings[rung.name].named("graph")}
+        if used and not any(name == "inductor" or name.startswith("aot_") for name in used):
+            return None, f"Dynamo's graphs are right; inside {', '.join(sorted(used))} compiles are not held"
         afresh = runs(subject, afresh_at(rung.name))[0]
         if afresh.right and (not rung.costly or stale(climb.endings[rung.name], afresh)[1]):
             return Stage.CAPTURE, f"{rung.name}: right when every call is compiled afresh"
