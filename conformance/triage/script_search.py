@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-from conformance import repro
+from conformance import plugins, repro
 from conformance.reduce.script import Reduced, ScriptReducer
 from conformance.stage import Stage
 from conformance.triage import answer as said
@@ -178,7 +178,8 @@ class Search:
         }
         alone, right = self.runs.plain((path, folder), (path, cured | folder))
         if alone.code == 1 and right.code == 0:
-            found.repro, found.verified = path, "alone it exits 1; cured it exits 0"
+            plugged = f", with {', '.join(plugins.named())} loaded," if plugins.named() else ""
+            found.repro, found.verified = path, f"alone{plugged} it exits 1; cured it exits 0"
             found.issue = path.with_suffix(".md")
             found.issue.write_text(repro.issue_text(report, path), encoding="utf-8")
             found.unwritten = ""

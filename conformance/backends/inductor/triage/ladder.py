@@ -144,7 +144,7 @@ class Culprits:
             return Culprit("partitioner", step.name, "the subject is right without it", steps=[step])
         raised = next(iter(self.climb.endings["traced"].named("raised")), None)
         if raised is not None:
-            return Culprit("tracing", raised["phase"], raised["error"])
+            return Culprit("tracing", "AOTAutograd", raised["error"])
         return Culprit("tracing", "AOTAutograd", "its graph, run without decompositions and passes, is wrong already")
 
     def _by_steps(self, rung: str, kind: str, what: str) -> Culprit:
