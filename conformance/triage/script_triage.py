@@ -7,7 +7,6 @@ import os
 import sys
 import tempfile
 from collections.abc import Callable, Iterator
-from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
@@ -35,20 +34,19 @@ def triage_script(
     workers: int = 2,
     say: Callable[[str], None] = lambda text: None,
 ) -> Answer:
-    """Stage, culprit and repro of a script. While torch is imported here, the script runs as its user would run it."""
-    arguments = subject.arguments
+    """Stage, culprit and repro of a script."""
     os.environ |= early_environment(subject.text)
-    with tempfile.TemporaryDirectory(prefix="conformance-plain-") as folder, ThreadPoolExecutor(1) as thread:
-        scratch = Path(folder)
-        plain: Future[Ending] = thread.submit(
-            plain_ending, subject.path, arguments, _beside(subject) | {"TMPDIR": folder}, scratch, run_limit
-        )
-        adapter, versions = made_ready(backend)
-        given = plain.result()
+    adapter, versions = made_ready(backend)
+
+    def plain() -> Ending:
+        with tempfile.TemporaryDirectory(prefix="conformance-plain-") as folder:
+            env = _beside(subject) | {"TMPDIR": folder}
+            return plain_ending(subject.path, subject.arguments, env, Path(folder), run_limit)
+
     runs = Runs(adapter.hold, limit=run_limit, workers=workers)
     runs.prepare()
     try:
-        search = Search(subject, adapter, runs, versions, plain=given, limit=limit, say=say)
+        search = Search(subject, adapter, runs, versions, plain=plain, limit=limit, say=say)
         return search.run(out or paths.state("triage"), shrink)
     finally:
         runs.close()
