@@ -188,10 +188,10 @@ class Jit(Protocol):
 
 @runtime_checkable
 class Triaged(Protocol):
-    """Can say what happened inside a stage of a failing compile."""
+    """Can hold its compiles at a rung and say what happened inside a stage."""
 
-    def evidence(self, case: Case, examination: Any | None = None) -> Any:
-        """A `conformance.triage.evidence.Evidence` of the case; of an open examination, where there is one."""
+    def triage_adapter(self) -> Any:
+        """A `conformance.triage.adapter.Adapter`."""
 
 
 @runtime_checkable

@@ -151,7 +151,7 @@ def _record_first(fault: Fault, micrographs: dict[str, Any], judge: Judge) -> No
 def _culprit(fault: Fault, micrographs: dict[str, Any]) -> Caught:
     """Triage of the fault, on the first of its micrographs that shows it."""
     from conformance.triage import pipeline
-    from conformance.triage.subject import Subject
+    from conformance.triage.micrograph_subject import Subject
 
     caught = Caught(fault.name)
     for name in fault.micrographs:

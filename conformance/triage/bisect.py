@@ -7,6 +7,7 @@ stopped goes on where it was.
 
 from __future__ import annotations
 
+import hashlib
 import json
 import os
 import re
@@ -113,12 +114,13 @@ class Environments:
     known: Mapping[str, str] = field(default_factory=dict)  # version → a Python that has it
     options: Sequence[str] = ()  # for `uv pip install`: --index-url, --find-links
     say: Callable[[str], None] = lambda _: None
+    base: Sequence[str] = tuple(BESIDE)  # what is installed beside the package in any case
 
     def python(self, version: str) -> str:
         """A Python with this version; raises LookupError where it does not install."""
         if version in self.known:
             return self.known[version]
-        folder = home() / "envs" / f"{self.package}-{version}-py{sys.version_info[0]}.{sys.version_info[1]}"
+        folder = home() / "envs" / f"{self.package}-{version}-py{sys.version_info[0]}.{sys.version_info[1]}{self._mark()}"
         python = folder / ("Scripts/python.exe" if os.name == "nt" else "bin/python")
         if (folder / "ready").exists():
             return str(python)
@@ -127,9 +129,15 @@ class Environments:
         self.say(f"installing {self.package} {version}")
         shutil.rmtree(folder, ignore_errors=True)
         self._uv("venv", "-q", "-p", sys.executable, str(folder))
-        self._uv("pip", "install", "-q", "-p", str(python), f"{self.package}=={version}", *BESIDE, *self.beside, *self.options)
+        self._uv("pip", "install", "-q", "-p", str(python), f"{self.package}=={version}", *self.base, *self.beside, *self.options)
         (folder / "ready").write_text(version)
         return str(python)
+
+    def _mark(self) -> str:
+        """Environments that hold other things than usual have folders of their own."""
+        if not self.beside and list(self.base) == BESIDE:
+            return ""
+        return "-" + hashlib.sha256("|".join([*self.base, *self.beside]).encode()).hexdigest()[:8]
 
     def _uv(self, *command: str) -> None:
         done = subprocess.run(["uv", *command], capture_output=True, text=True)

@@ -1,10 +1,7 @@
-"""`conformance triage`, `bisect`, `selftest`, `expect`."""
+"""`conformance selftest`, `expect`."""
 
 from __future__ import annotations
 
-import os
-import sys
-import warnings
 from fnmatch import fnmatchcase
 from pathlib import Path
 from typing import Any
@@ -15,74 +12,11 @@ from rich.table import Table
 
 from conformance.cell import Cell
 from conformance.errors import UsageError, unknown
-from conformance.library import load
-
-
-@click.command("triage")
-@click.argument("subject", metavar="CELL|FILE.py:OBJECT")
-@click.option("-b", "--backend", default="inductor", help="for a file: which compiler")
-@click.option("-t", "--target", default="cpu", help="for a file: what code is made for")
-@click.option("-o", "--out", type=click.Path(path_type=Path), help="write a repro and the text of an issue into this folder")
-@click.option("--no-reduce", is_flag=True, help="stop at the culprit")
-@click.option("--limit", type=float, default=180.0, metavar="SECONDS", help="time for the reducer")
-@click.option("--seeded", metavar="NAME", help="with a seeded fault (see `conformance selftest --list`)")
-@click.option("--micrographs", "folder", metavar="DIR", help="your own micrographs")
-def triage(
-    subject: str, backend: str, target: str, out: Path | None, no_reduce: bool, limit: float, seeded: str | None, folder: str | None
-) -> int:
-    """Name the stage at fault and the culprit inside it; shrink the graph; write a repro."""
-    from conformance.triage import pipeline
-    from conformance.triage.subject import find
-
-    warnings.filterwarnings("ignore", module=r"torch\.")  # what torch says of settings that triage chose is not for the user
-    if seeded:
-        _seed(seeded)
-    chosen = find(subject, backend, target, folder)
-    console = Console()
-    found = pipeline.triage(
-        chosen, out=out, shrink=not no_reduce, limit=limit, say=lambda text: console.print(text, style="dim", markup=False)
-    )
-    console.print(pipeline.stages_line(found.results), markup=False)
-    if found.first is None:
-        states = {str(r.verdict) for r in found.results.values()}
-        if not states & {"pass"}:
-            raise UsageError(f"nothing to triage: {next(iter(found.results.values())).reason}")
-        console.print(f"nothing fails: {subject} is right at every stage that can be observed here")
-        return 0
-    _tell(found, console)
-    return 1
-
-
-def _tell(found: Any, console: Console) -> None:
-    table = Table.grid(padding=(0, 2))
-    first = found.first
-    table.add_row("stage", str(first.cell.stage))
-    table.add_row("kind", found.kind)
-    table.add_row("culprit", str(found.culprit))
-    if found.reduced is not None:
-        table.add_row("reduced", f"{found.reduced.before} nodes → {found.reduced.nodes} in {found.reduced.tries} tries")
-    elif found.unreduced:
-        table.add_row("reduced", f"no: {found.unreduced}")
-    if found.repro is not None:
-        table.add_row("repro", f"{found.repro} ({found.verified})")
-        table.add_row("issue", str(found.issue))
-    elif found.unwritten:
-        table.add_row("repro", f"no: {found.unwritten}")
-    table.add_row("seconds", ", ".join(f"{name} {seconds:.0f}" for name, seconds in found.seconds.items()))
-    console.print(table)
-    if found.reduced is not None:
-        console.print(found.reduced.gm.code.strip(), markup=False, highlight=False)
-
-
-def _seed(name: str) -> None:
-    """A seeded fault for as long as this process lives, and in those it starts."""
-    from conformance.seeded import plugin
-
-    os.environ[plugin.VARIABLE] = name
-    plugin.pytest_configure()
-
 
 # -------------------------------------------------------------------------------------------- selftest
+
+
+FAULTS_A_STAGE = 2  # for --ci
 
 
 @click.command("selftest")
@@ -93,6 +27,7 @@ def _seed(name: str) -> None:
 )
 @click.option("--clean/--no-clean", default=True, help="look for false alarms without a fault, too")
 @click.option("--culprits", is_flag=True, help="not the suite but triage, with wrong-result faults: is the culprit named, too?")
+@click.option("--ci", is_flag=True, help=f"only {FAULTS_A_STAGE} faults a stage, of Inductor on the CPU: minutes, not an hour")
 @click.option("-n", "workers", type=click.IntRange(1), default=1, metavar="N", help="this many worker processes")
 @click.option("--record", type=click.Path(path_type=Path), help="keep every answer here as it comes (JSON Lines)")
 @click.option("--resume", is_flag=True, help="leave out what the record has already")
@@ -103,6 +38,7 @@ def selftest(
     baseline: bool,
     clean: bool,
     culprits: bool,
+    ci: bool,
     workers: int,
     record: Path | None,
     resume: bool,
@@ -118,6 +54,8 @@ def selftest(
         if not any(_chosen(fault, glob) for fault in faults.values()):
             raise unknown("seeded fault", glob, faults)
     names = [name for name, fault in faults.items() if not only or any(_chosen(fault, glob) for glob in only)]
+    if ci:
+        names = _for_ci([faults[name] for name in names])
     if listing:
         Console().print(_catalogue([faults[name] for name in names]))
         return 0
@@ -133,6 +71,15 @@ def selftest(
     answers = [board.known[name] for name in todo if name in board.known]
     known = [one for one in board.known.values() if one.clean or one.fault in faults]
     return _culprits(answers, known, faults, table) if culprits else _verdict(answers, known, faults, table)
+
+
+def _for_ci(faults: list[Any]) -> list[str]:
+    """The first few of each stage that need nothing but torch."""
+    found: dict[str, list[str]] = {}
+    for fault in faults:
+        if (fault.backend, fault.target) == ("inductor", "cpu"):
+            found.setdefault(fault.stage.value, []).append(fault.name)
+    return [name for names in found.values() for name in names[:FAULTS_A_STAGE]]
 
 
 def _triaged(fault: Any) -> bool:
@@ -198,140 +145,6 @@ def _culprits(answers: list[Any], known: list[Any], faults: dict[str, Any], docu
     return 0 if naming.enough else 1
 
 
-# ---------------------------------------------------------------------------------------------- bisect
-
-
-@click.command("bisect")
-@click.argument("cell")
-@click.option("--good", required=True, metavar="V", help="a version (for AutoDeploy: a commit) where the cell was right")
-@click.option("--bad", required=True, metavar="V", help="one where it is not")
-@click.option("--fact", help="search by this fact of the observation (kernels, matches …) and not by the verdict")
-@click.option("--versions", metavar="LIST", help="the versions to search, comma-separated (default: those on PyPI)")
-@click.option("--wheels", type=click.Path(path_type=Path, exists=True), help="a folder of wheels to search and install from")
-@click.option("--index-url", metavar="URL", help="install from this index (nightlies)")
-@click.option("--with", "beside", multiple=True, metavar="REQ", help="install this too, e.g. triton==3.8.0")
-@click.option("--python", "pythons", multiple=True, metavar="V=PATH", help="a Python that has this version already")
-@click.option(
-    "--source", type=click.Path(path_type=Path), help="AutoDeploy: the TensorRT-LLM checkout whose commits to search (or TRTLLM_SRC)"
-)
-@click.option("--micrographs", "folder", metavar="DIR", help="your own micrographs")
-def bisect(
-    cell: str,
-    good: str,
-    bad: str,
-    fact: str | None,
-    versions: str | None,
-    wheels: Path | None,
-    index_url: str | None,
-    beside: tuple[str, ...],
-    pythons: tuple[str, ...],
-    source: Path | None,
-    folder: str | None,
-) -> int:
-    """Between which two versions did a cell move?"""
-    from conformance.triage import bisect as searching
-
-    wanted = Cell.parse(cell)
-    _known_cell(wanted, folder)
-    console = Console()
-    memory = searching.Memory(wanted)
-
-    def say(text: str) -> None:
-        console.print(text, markup=False, highlight=False, soft_wrap=True)
-
-    if wanted.backend == "autodeploy":
-        listed, ask_one = _over_commits(wanted, good, bad, source, folder)
-    else:
-        listed, ask_one = _over_wheels(wanted, good, bad, versions, wheels, index_url, beside, pythons, folder, say)
-    say(f"{len(listed)} to search: {', '.join(v[:12] for v in listed)}" if len(listed) < 20 else f"{len(listed)} to search")
-
-    def answer(version: str) -> Any:
-        if version in memory.known and not memory.known[version].skipped:
-            return memory.known[version]
-        found = ask_one(version)
-        memory.keep(found)
-        return found
-
-    found = searching.search(listed, answer, fact, say)
-    say(f"last like {listed[0][:12]}: {found.good.version[:12]}    first unlike it: {found.bad.version[:12]}")
-    for line in found.moved():
-        say(f"  {line}")
-    say(f"{len(found.asked)} versions asked")
-    return 0
-
-
-def _known_cell(cell: Cell, folder: str | None) -> None:
-    from conformance import backends
-
-    if cell.backend not in backends.names():
-        raise unknown("backend", cell.backend, backends.names())
-    library = load(folder)
-    if cell.micrograph not in library:
-        raise unknown("micrograph", cell.micrograph, library)
-
-
-def _over_wheels(
-    cell: Cell,
-    good: str,
-    bad: str,
-    versions: str | None,
-    wheels: Path | None,
-    index_url: str | None,
-    beside: tuple[str, ...],
-    pythons: tuple[str, ...],
-    folder: str | None,
-    say: Any,
-) -> tuple[list[str], Any]:
-    from conformance.triage import bisect as searching
-
-    package = searching.PACKAGES.get(cell.backend, "torch")
-    known = _pythons(pythons)
-    options = [*(["--find-links", str(wheels)] if wheels else []), *(["--index-url", index_url] if index_url else [])]
-    if versions:
-        listed = [v.strip() for v in versions.split(",") if v.strip()]
-    elif wheels:
-        listed = searching.in_folder(package, wheels)
-    else:
-        listed = searching.released(package)
-    environments = searching.Environments(package, beside, known, options, say)
-
-    def ask_one(version: str) -> Any:
-        try:
-            python = environments.python(version)
-        except LookupError as error:
-            return searching.Answer(version, skipped=f"does not install: {error}")
-        return searching.ask(python, version, cell, {}, folder)
-
-    return searching.between(listed, good, bad), ask_one
-
-
-def _pythons(given: tuple[str, ...]) -> dict[str, str]:
-    known = {}
-    for text in given:
-        version, _, path = text.partition("=")
-        if not path or not Path(path).exists():
-            raise UsageError(f"--python takes VERSION=PATH of a Python that exists; got {text!r}")
-        known[version] = path
-    return known
-
-
-def _over_commits(cell: Cell, good: str, bad: str, source: Path | None, folder: str | None) -> tuple[list[str], Any]:
-    from conformance.triage import bisect as searching
-
-    root = source or (Path(os.environ["TRTLLM_SRC"]) if os.environ.get("TRTLLM_SRC") else None)
-    if root is None or not (root / ".git").exists():
-        raise UsageError("AutoDeploy is searched over commits: give --source DIR, a git checkout of TensorRT-LLM (or TRTLLM_SRC)")
-
-    def ask_one(commit: str) -> Any:
-        try:
-            tree = searching.worktree(root, commit)
-        except LookupError as error:
-            return searching.Answer(commit, skipped=str(error))
-        return searching.ask(sys.executable, commit, cell, {"TRTLLM_SRC": str(tree)}, folder)
-
-    return searching.commits(root, good, bad), ask_one
-
-
 # ---------------------------------------------------------------------------------------------- expect
 
 
@@ -395,4 +208,4 @@ def _expect_records(records: list[Path], folder: Path | None, glob: str, link: s
     return 1 if linkless else 0
 
 
-COMMANDS = [triage, bisect, selftest, expect]
+COMMANDS = [selftest, expect]

@@ -24,8 +24,8 @@ from conformance.examine import Examination, Stop
 from conformance.stage import STAGES, Stage
 from conformance.target import CPU
 from conformance.trace import Observation
-from conformance.triage import culprit as inside
-from conformance.triage.culprit import Evidence
+from conformance.backends.inductor.triage import comparison as inside
+from conformance.backends.inductor.triage.comparison import Evidence
 from conformance.verdict import Finding, Kind
 
 

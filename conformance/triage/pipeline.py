@@ -25,7 +25,7 @@ from conformance.triage import reduce, repro
 from conformance.triage.culprit import Culprit
 from conformance.triage.doors import door
 from conformance.triage.open_examination import Held, Rungs, Unsettled, right_with_nothing_fused, scratch
-from conformance.triage.subject import Subject
+from conformance.triage.micrograph_subject import Subject
 from conformance.triage.trail import Trail, follow
 
 REDUCIBLE = {"wrong_result", "numeric_drift", "crash", "wrong_metadata", "lost_mutation", "lost_alias", "graph_break"}
@@ -51,6 +51,23 @@ class Triage:
     def kind(self) -> str:
         assert self.first is not None
         return self.first.findings[0].kind.value if self.first.findings else str(self.first.verdict)
+
+    def to_json(self) -> dict[str, Any]:
+        first, culprit = self.first, self.culprit
+        return {
+            "subject": self.subject.source,
+            "verdict": "found" if first is not None else "right",
+            "stage": first.cell.stage.value if first is not None else None,
+            "culprit": {"what": culprit.what, "name": culprit.name, "why": culprit.why} if culprit is not None else None,
+            "kind": self.kind if first is not None else "",
+            "detail": first.reason if first is not None else "",
+            "stages": {stage.value: str(result.verdict) for stage, result in self.results.items()},
+            "repro": str(self.repro) if self.repro is not None else None,
+            "verified": self.verified,
+            "unwritten": self.unwritten or self.unreduced,
+            "issue": str(self.issue) if self.issue is not None else None,
+            "seconds": {step: round(seconds, 1) for step, seconds in self.seconds.items()},
+        }
 
 
 def triage(
@@ -284,10 +301,14 @@ def _write(found: Triage, trail: Trail, backend: Any, out: Path) -> None:
     )
     subject = found.subject.micrograph.name().removeprefix("given.").replace(".", "_")
     name = f"{found.subject.backend}_{found.first.cell.stage}_{subject}"
-    found.repro, found.issue = out / f"{name}.py", out / f"{name}.md"
-    repro.write(found.repro, found.reduced.gm, found.reduced.inputs, report)
-    code, said = repro.verify(found.repro)
-    found.verified = f"exit {code} in a fresh process: {said}"
+    path = out / f"{name}.py"
+    repro.write(path, found.reduced.gm, found.reduced.inputs, report)
+    code, said = repro.verify(path)
+    if code != 1:
+        path.unlink()
+        found.unwritten = f"the reduced graph does not fail alone: exit {code} in a fresh process: {said}"
+        return
+    found.repro, found.issue, found.verified = path, out / f"{name}.md", f"exit 1 in a fresh process: {said}"
     found.issue.write_text(repro.issue_text(report, found.repro, (found.reduced.before, found.reduced.nodes)), encoding="utf-8")
 
 

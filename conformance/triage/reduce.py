@@ -26,7 +26,7 @@ from conformance.backends.base import Case
 from conformance.examine import Examination
 from conformance.stage import STAGES, Stage
 from conformance.target import Target
-from conformance.triage.subject import wrap
+from conformance.triage.micrograph_subject import wrap
 
 Signature = tuple[Stage, str]
 Place = tuple[int, int | str]  # a node by its number, an argument by its position or name

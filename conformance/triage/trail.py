@@ -14,8 +14,9 @@ from torch.utils import _pytree as pytree
 from conformance import graphs, oracle
 from conformance.backends.base import Case
 from conformance.stage import STAGES, Stage
-from conformance.triage import culprit as inside
-from conformance.triage.culprit import Culprit, Evidence
+from conformance.backends.inductor.triage import comparison as inside
+from conformance.backends.inductor.triage.comparison import Evidence
+from conformance.triage.culprit import Culprit
 from conformance.triage.open_examination import Held, side_by_side
 
 NUMERIC = {"wrong_result", "numeric_drift", "lost_mutation", "wrong_metadata", "metadata_loss", "overfused", "undecomposed"}

@@ -14,7 +14,7 @@ from conformance import seeded
 from conformance.stage import Stage
 from conformance.triage import pipeline
 from conformance.triage.reduce import Reducer, cut, size, values_of
-from conformance.triage.subject import find
+from conformance.triage.micrograph_subject import find
 
 sys.path.insert(0, str(Path(__file__).parent))
 from hundred import Hundred, example_inputs

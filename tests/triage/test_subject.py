@@ -10,7 +10,7 @@ import torch
 from conformance import oracle
 from conformance.errors import UsageError
 from conformance.library import load
-from conformance.triage.subject import find
+from conformance.triage.micrograph_subject import find
 
 HEAD = "import torch\nexample_inputs = (torch.randn(3, 4),)\n"
 

@@ -109,6 +109,11 @@ class InductorBackend(Backend):
         if not target.headless:
             _register_patterns(torch.device(target.torch_device))
 
+    def triage_adapter(self) -> Any:
+        from conformance.backends.inductor.triage.ladder import InductorAdapter
+
+        return InductorAdapter()
+
     # ------------------------------------------------------- what every process that compiles the same case agrees on
 
     def compile_entry(self, module: Any, **options: Any) -> Callable[..., Any]:

@@ -82,6 +82,15 @@ NAMES = {
     "record_output_strides": Name(f"{COMPILE}:_recursive_record_original_output_strides", NO_STAGE),
     "load_program": Name("torch._inductor.graph:GraphLowering.compile_to_module", NO_STAGE),
     "detect_fake_mode": Name("torch._guards:detect_fake_mode", NO_STAGE),
+    # Triage: holding a compile at a rung, and turning single steps off.
+    "stance": Name("torch._dynamo.eval_frame:_callback_from_stance", NO_STAGE),
+    "reset_code_caches": Name("torch._dynamo:reset_code_caches", NO_STAGE),
+    "call_backend": Name("torch._dynamo.output_graph:OutputGraph.call_user_compiler", NO_STAGE),
+    "compile_fx_inner": Name(f"{COMPILE}:compile_fx_inner", NO_STAGE),
+    "disable_step": Name("torch._inductor.compiler_bisector:CompilerBisector.disable_subsystem", NO_STAGE),
+    "can_fuse": Name("torch._inductor.scheduler:Scheduler.can_fuse", NO_STAGE),
+    "find_cached": Name("torch._inductor.codecache:GuardedCache.find_guarded_entry", NO_STAGE),
+    "functorch_config": Name("torch._functorch:config", NO_STAGE),
 }
 seam = Seam("torch", lambda: str(torch.__version__), NAMES)
 

@@ -1,0 +1,235 @@
+"""The rungs of Inductor's ladder, and the culprit inside each stage, by leaving steps out."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import AbstractContextManager, contextmanager
+from typing import Any
+
+from conformance.backends.inductor import repro
+from conformance.backends.inductor.kernel_store import kernel_store
+from conformance.backends.inductor.triage.holder import holding
+from conformance.stage import Stage
+from conformance.triage.ablation import Ablation, Step
+from conformance.triage.adapter import Adapter
+from conformance.triage.culprit import Culprit
+from conformance.triage.ending import Ending
+from conformance.triage.hold import Hold, Journal
+from conformance.triage.ladder import Climb, Rung
+from conformance.triage.runs import Runs
+from conformance.triage.subject import Subject
+
+RUNGS = (
+    Rung("eager", None, "torch.compile does nothing"),
+    Rung("captured", Stage.CAPTURE, "Dynamo's graphs run"),
+    Rung("traced", Stage.DECOMPOSITION, "AOTAutograd's graphs run, nothing decomposed"),
+    Rung("decomposed", Stage.DECOMPOSITION, "the same with Inductor's decompositions"),
+    Rung("passed", Stage.POSTGRAD, "the graphs after all graph passes run"),
+    Rung("unfused", Stage.CODEGEN, "generated code, nothing fused, no caches", costly=True),
+    Rung("program", Stage.FUSION, "generated code as usual, no caches, called directly", costly=True),
+    Rung("uncached", Stage.RUNTIME, "the same, called as usual", costly=True),
+    Rung("whole", Stage.CACHE, "everything, with empty caches at the start", costly=True),
+)
+# Parts of code generation that a setting turns off.
+CODE_SETTINGS: tuple[tuple[str, dict[str, Any]], ...] = (
+    ("vectorized C++", {"inductor.cpp.simdlen": 1}),
+    ("reuse of buffers", {"inductor.allow_buffer_reuse": False, "inductor.inplace_buffers": False}),
+    ("vectorized tails of loops", {"inductor.cpp.enable_loop_tail_vec": False}),
+    ("intermediate precision", {"inductor.emulate_precision_casts": True}),
+    ("contraction to fused multiply-add", {"inductor.cpp.enable_floating_point_contract_flag": "off"}),
+    ("unsafe math flags of the C++ compiler", {"inductor.cpp.enable_unsafe_math_opt_flag": False}),
+    ("padding of strides", {"inductor.comprehensive_padding": False}),
+    ("layout optimization", {"inductor.layout_optimization": False}),
+    ("splitting of reductions", {"inductor.split_reductions": False}),
+    ("choice of loop orders", {"inductor.pick_loop_orders": False, "inductor.loop_ordering_after_fusion": False}),
+    ("propagation of constants into indices", {"inductor.constant_and_index_propagation": False}),
+)
+FUSION_SETTINGS: tuple[tuple[str, dict[str, Any]], ...] = (
+    ("fusing of scheduled nodes", {"inductor.max_fusion_size": 1}),
+    ("inlining in lowering", {"inductor.realize_opcount_threshold": 0}),
+)
+TRACE_SETTINGS: tuple[tuple[str, dict[str, Any]], ...] = (
+    ("activation memory budget (recomputation in the partitioner)", {"functorch.activation_memory_budget": 1.0}),
+    ("common subexpression elimination", {"functorch.cse": False}),
+)
+RANDOM = {"inductor.fallback_random": True}
+
+
+def afresh_at(rung: str) -> Hold:
+    """Every call is compiled afresh, so that no guard decides."""
+    return Hold(rung).without("guards")
+
+
+@contextmanager
+def hold(held: Hold, journal: Journal) -> Iterator[None]:
+    """Hold every compile inside; C++ that was compiled before is not compiled again."""
+    with kernel_store(), holding(held, journal):
+        yield
+
+
+class InductorAdapter(Adapter):
+    """How Inductor is triaged."""
+
+    rungs = RUNGS
+
+    def hold(self, held: Hold, journal: Journal) -> AbstractContextManager[None]:
+        return hold(held, journal)
+
+    def stage(self, runs: Runs, subject: Subject, climb: Climb) -> tuple[Stage | None, str]:
+        rung = climb.first_failing
+        if rung is None or rung.stage in (None, Stage.CAPTURE, Stage.CACHE):
+            return (rung.stage if rung is not None else None), ""
+        used = {event["backend"] for event in climb.endings[rung.name].named("graph")}
+        if used and not any(name == "inductor" or name.startswith("aot_") for name in used):
+            return None, f"Dynamo's graphs are right; inside {', '.join(sorted(used))} compiles are not held"
+        afresh = runs(subject, afresh_at(rung.name))[0]
+        if afresh.right and (not rung.costly or stale(climb.endings[rung.name], afresh)[1]):
+            return Stage.CAPTURE, f"{rung.name}: right when every call is compiled afresh"
+        return rung.stage, ""
+
+    def culprit(self, runs: Runs, subject: Subject, climb: Climb, stage: Stage) -> Culprit:
+        return Culprits(runs, subject, climb).of(stage)
+
+    def cures(self, stage: Stage, culprit: Culprit | None) -> list[tuple[str, ...]]:
+        return repro.cures(stage, culprit.steps if culprit is not None else [])
+
+
+class Culprits:
+    """Names what is at fault inside a stage."""
+
+    def __init__(self, runs: Runs, subject: Subject, climb: Climb) -> None:
+        self.runs, self.subject, self.climb = runs, subject, climb
+
+    def of(self, stage: Stage) -> Culprit:
+        find = {
+            Stage.CAPTURE: self._capture,
+            Stage.DECOMPOSITION: self._decomposition,
+            Stage.POSTGRAD: self._passes,
+            Stage.FUSION: self._fusion,
+            Stage.CODEGEN: self._code,
+            Stage.CACHE: self._cache,
+            Stage.RUNTIME: self._runtime,
+        }
+        return find[stage]()
+
+    def _at(self, rung: str) -> Ablation:
+        return Ablation(self.runs, self.subject, Hold(rung))
+
+    def _recorded(self, rung: str) -> Ending:
+        """The run at a rung once more, with its steps written down."""
+        return self.runs(self.subject, Hold(rung).recording("steps"))[0]
+
+    # ----------------------------------------------------------------------------------------------- capture
+
+    def _capture(self) -> Culprit:
+        failing = self.climb.first_failing
+        rung = failing.name if failing is not None else "captured"
+        usual, afresh = self.runs(self.subject, Hold(rung), afresh_at(rung))
+        if afresh.right:
+            what, line = stale(usual, afresh)
+            why = f"the subject is right when every call is compiled afresh: {what}"
+            return Culprit("guard", line or "missing", why, steps=[Step("guard", "guards", "guards")])
+        if usual.error and usual.inside:
+            return Culprit("capture", f"line {usual.line}", usual.error)
+        lines = [place for graph in usual.named("graph") for _, place in graph.get("calls", ())]
+        return Culprit("capture", lines[-1] if lines else "Dynamo", "Dynamo's graph, run as it is, is wrong already")
+
+    # ----------------------------------------------------------------------------------------- decomposition
+
+    def _decomposition(self) -> Culprit:
+        if self.climb.state("traced") == "right":
+            return self._by_steps("decomposed", "decomposition", "decomposition")
+        settings = [Step("setting", "", name, settings=tuple(values.items())) for name, values in TRACE_SETTINGS]
+        if (step := self._at("traced").single(settings)) is not None:
+            return Culprit("partitioner", step.name, "the subject is right without it", steps=[step])
+        raised = next(iter(self.climb.endings["traced"].named("raised")), None)
+        if raised is not None:
+            return Culprit("tracing", "AOTAutograd", raised["error"])
+        return Culprit("tracing", "AOTAutograd", "its graph, run without decompositions and passes, is wrong already")
+
+    def _by_steps(self, rung: str, kind: str, what: str) -> Culprit:
+        """The steps of one kind without which the subject is right."""
+        steps = steps_of(self._recorded(rung), kind)
+        ablation = self._at(rung)
+        single = ablation.single(steps, self.runs.workers)
+        found = [single] if single is not None else ablation.smallest(steps)
+        if not found:
+            return Culprit(
+                what, "not found", f"none of {len(steps)} {kind}s alone, nor all of them, is what makes it fail"
+            )
+        names = list(dict.fromkeys(step.name for step in found))
+        where = f"on graph {found[0].graph}"
+        return Culprit(
+            what, ", ".join(names), f"the subject is right without it ({found[0].key}, {where})", names, steps=found
+        )
+
+    # ---------------------------------------------------------------------------------------------- postgrad
+
+    def _passes(self) -> Culprit:
+        joint, random = self.runs(self.subject, Hold("joint"), Hold("passed").having(RANDOM))
+        if random.right:
+            step = Step("setting", "", "fallback_random", settings=tuple(RANDOM.items()))
+            return Culprit(
+                "random numbers", "replace_random", "the subject is right with fallback_random", steps=[step]
+            )
+        rung = "passed" if joint.right else "joint"
+        found = self._by_steps(rung, "pass", "pass")
+        if found.name == "not found":
+            return self._by_steps(rung, "pattern", "pattern")
+        return found
+
+    # ----------------------------------------------------------------------------------------- fusion, codegen
+
+    def _code(self) -> Culprit:
+        named = self._by_steps("unfused", "lowering", "lowering")
+        settings = [Step("setting", "", name, settings=tuple(values.items())) for name, values in CODE_SETTINGS]
+        few = settings[:1] if named.name != "not found" else settings
+        step = self._at("unfused").single(few, self.runs.workers, len(few))
+        if step is None:
+            return named
+        if named.name == "not found":
+            return Culprit("code", step.name, "the subject is right without it", steps=[step])
+        named.why += f"; also right without: {step.name}"
+        return named
+
+    def _fusion(self) -> Culprit:
+        settings = [Step("setting", "", name, settings=tuple(values.items())) for name, values in FUSION_SETTINGS]
+        step = self._at("program").single(settings)
+        named = self._by_steps("program", "fusion", "fusion")
+        if named.name == "not found" and step is not None:
+            return Culprit("fusion", step.name, "the subject is right without it", steps=[step])
+        return named
+
+    # --------------------------------------------------------------------------------------- cache and runtime
+
+    def _cache(self) -> Culprit:
+        caches = sorted({event["cache"] for event in self.climb.endings["whole"].named("cache") if event["hit"]})
+        steps = [Step("cache", f"cache {name}", name) for name in caches]
+        step = self._at("whole").single(steps)
+        name = step.name if step else ", ".join(caches) or "unknown"
+        return Culprit(
+            "cache", name, "the subject is right when nothing is taken from it", steps=[step] if step else []
+        )
+
+    def _runtime(self) -> Culprit:
+        return Culprit("runtime", "what calls the generated program", "the subject is right when it is called directly")
+
+
+def steps_of(ending: Ending, kind: str) -> list[Step]:
+    """The steps of a kind that a run wrote down."""
+    return [
+        Step(kind, event["key"], event["name"], event["graph"], ", ".join(event.get("patterns", ())))
+        for event in ending.named("step")
+        if event["kind"] == kind
+    ]
+
+
+def stale(usual: Ending, afresh: Ending) -> tuple[str, str]:
+    """What a graph that was captured afresh has, and none of those that were captured when guards decide: the call
+    and its line."""
+    known = {call for event in usual.named("graph") for call, _ in event.get("calls", ())}
+    for event in afresh.named("graph"):
+        for call, place in event.get("calls", ()):
+            if call not in known:
+                return f"then it has {call}", place
+    return "what it reads is not guarded", ""

@@ -1,0 +1,122 @@
+"""A file that shows a defect by itself, and the text of an issue about it. It imports nothing of this project."""
+
+from __future__ import annotations
+
+import ast
+import platform
+import textwrap
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+
+WIDTH = 100
+CURE_VARIABLE = "REPRO_CURED"  # set: the file applies what makes it right, and exits 0
+
+
+@dataclass
+class Report:
+    """What is known of a defect."""
+
+    title: str
+    stage: str
+    culprit: str
+    expected: str
+    got: str
+    versions: Mapping[str, str]
+    cure: Sequence[str] = ()  # lines of Python that make the program right, if they run before it
+    cure_words: str = ""
+    found: str = ""  # how stage and culprit were found
+    first_bad: str = ""
+    details: Mapping[str, str] = field(default_factory=dict)  # longer texts, by heading
+
+
+def script_text(body: str, report: Report, guarded: bool = False) -> str:
+    """A script as a repro: what it shows, the lines that cure it, and the script itself. `guarded`: it runs in a
+    process of its own, since it dies of a signal or does not end; exit 1 then, too."""
+    future, rest = _split_future(body)
+    imports = ["import os"] + (["import subprocess", "import sys"] if guarded else [])
+    parts = [_docstring(report), *future, *imports, ""]
+    if guarded:
+        parts += [GUARD.strip(), ""]
+    if report.cure:
+        parts += [
+            f'if os.environ.get("{CURE_VARIABLE}"):  # with this it exits 0',
+            *(f"    {line}" for line in report.cure),
+            "",
+        ]
+    return "\n".join([*parts, rest.strip("\n"), ""])
+
+
+GUARD = """
+if "REPRO_INSIDE" not in os.environ:  # what follows dies of a signal, or does not end
+    try:
+        code = subprocess.run([sys.executable, __file__], env={**os.environ, "REPRO_INSIDE": "1"},
+        timeout=120).returncode
+    except subprocess.TimeoutExpired:
+        code = "no end after 120 s"
+    print("ended with", code)
+    sys.exit(0 if code == 0 else 1)
+"""
+
+
+def _docstring(report: Report) -> str:
+    versions = ", ".join(f"{name} {version}" for name, version in report.versions.items())
+    lines = [report.title, "", f"Stage: {report.stage}. Culprit: {report.culprit}", f"Seen with {versions}."]
+    lines.append("Exits 1 while the defect is there, 0 once it is gone.")
+    if report.cure:
+        lines.append(f"With {CURE_VARIABLE}=1 it exits 0: {report.cure_words or 'the culprit is turned off'}.")
+    text = "\n".join(textwrap.fill(line, WIDTH, break_long_words=False, break_on_hyphens=False) for line in lines)
+    return f'"""{text}\n"""'.replace("\\", "\\\\")
+
+
+def _split_future(body: str) -> tuple[list[str], str]:
+    """`from __future__` lines, which must come first, and the rest without its docstring."""
+    tree = ast.parse(body)
+    lines = body.splitlines()
+    future: list[str] = []
+    for place, node in enumerate(tree.body):
+        text = (
+            place == 0
+            and isinstance(node, ast.Expr)
+            and isinstance(node.value, ast.Constant)
+            and isinstance(node.value.value, str)
+        )
+        if isinstance(node, ast.ImportFrom) and node.module == "__future__":
+            future.append(ast.unparse(node))
+        elif not text:
+            continue
+        for number in range(node.lineno - 1, node.end_lineno or node.lineno):
+            lines[number] = ""
+    return future, "\n".join(lines)
+
+
+def issue_text(report: Report, repro: Path) -> str:
+    """The text of an issue: what, a minimal program, expected, got, stage, culprit, versions, how it was found."""
+    env = {**report.versions, "python": platform.python_version(), "platform": platform.platform()}
+    cure = f"\nIt is right with:\n\n```python\n{chr(10).join(report.cure)}\n```\n" if report.cure else ""
+    first = f"\nFirst bad release: {report.first_bad}\n" if report.first_bad else ""
+    more = "".join(
+        f"\n## {name}\n\n```\n{text.strip()}\n```\n" for name, text in report.details.items() if text.strip()
+    )
+    return f"""# {report.title}
+
+```python
+{repro.read_text(encoding="utf-8").strip()}
+```
+
+**Expected**: {report.expected}
+
+**Got**: {report.got}
+
+**Stage**: {report.stage}
+
+**Culprit**: {report.culprit}
+{cure}{first}
+## How it was found
+
+{report.found}
+{more}
+## Versions
+
+{chr(10).join(f"- {name}: {version}" for name, version in env.items())}
+"""

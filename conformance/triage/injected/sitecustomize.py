@@ -1,0 +1,78 @@
+"""Put on the path of interpreters that a triaged program starts. Its work is done by a process that has imported
+torch already, where such a process will do it; else it goes on here, and its compiles are held as soon as it has
+imported torch."""
+
+import contextlib
+import importlib.machinery
+import importlib.util
+import os
+import sys
+from typing import Any
+
+
+def _handed_over() -> None:
+    """Hand this interpreter's work over; returns only if nobody takes it."""
+    import json
+    import signal
+    import socket
+
+    inherited = [int(name) for name in os.listdir("/proc/self/fd")]
+    if any(number > 2 and os.path.exists(f"/proc/self/fd/{number}") for number in inherited):
+        return  # something beyond input and outputs, as multiprocessing gives
+    connection = socket.socket(socket.AF_UNIX)
+    connection.connect(os.environ["CONFORMANCE_ZYGOTE"])
+    request = {"argv": sys.orig_argv, "cwd": os.getcwd(), "env": dict(os.environ)}
+    socket.send_fds(connection, [json.dumps(request).encode()], [0, 1, 2])
+    answers = connection.makefile()
+    if answers.readline() != "yes\n":
+        return
+    code = int(answers.readline() or 70)
+    if code < 0:
+        signal.signal(-code, signal.SIG_DFL)
+        os.kill(os.getpid(), -code)
+    os._exit(code)
+
+
+class _AfterTorch:
+    """Finds `torch` as everybody does, and holds compiles when it has been imported."""
+
+    def find_spec(self, name: str, path: Any = None, target: Any = None) -> Any:
+        if name != "torch":
+            return None
+        sys.meta_path.remove(self)
+        spec = importlib.util.find_spec("torch")
+        load = spec.loader.exec_module
+
+        def exec_module(module: Any) -> None:
+            load(module)
+            _hold()
+
+        spec.loader.exec_module = exec_module
+        return spec
+
+
+def _hold() -> None:
+    from pathlib import Path
+
+    from conformance.triage import held_process, hold
+
+    held_process.enter(
+        hold.Hold.from_json(os.environ[hold.HOLD_VARIABLE]), hold.Journal(Path(os.environ[hold.JOURNAL_VARIABLE]))
+    )
+
+
+def _next_sitecustomize() -> None:
+    """The one that this file stands before."""
+    here = os.path.dirname(os.path.abspath(__file__))
+    path = [entry for entry in sys.path if os.path.abspath(entry or ".") != here]
+    spec = importlib.machinery.PathFinder.find_spec("sitecustomize", path)
+    if spec is not None and spec.loader is not None:
+        spec.loader.exec_module(importlib.util.module_from_spec(spec))
+
+
+if "CONFORMANCE_HOLD" in os.environ:
+    if "CONFORMANCE_ZYGOTE" in os.environ:
+        with contextlib.suppress(OSError, ValueError):
+            _handed_over()
+    sys.meta_path.insert(0, _AfterTorch())
+_next_sitecustomize()

@@ -1,0 +1,228 @@
+"""From a subject to its stage, its culprit, a smaller script and a repro that was seen to fail."""
+
+from __future__ import annotations
+
+import os
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+from conformance import plugins, repro
+from conformance.reduce.script import Reduced, ScriptReducer
+from conformance.stage import Stage
+from conformance.triage import answer as said
+from conformance.triage.ablation import Ablation
+from conformance.triage.adapter import Adapter
+from conformance.triage.answer import Answer
+from conformance.triage.ending import Ending
+from conformance.triage.hold import Hold
+from conformance.triage.ladder import climb
+from conformance.triage.runs import Runs
+from conformance.triage.subject import Script, Subject
+
+KINDS = {"crash": "crash", "signal": "crash", "hang": "timeout", "raise": "wrong_result", "exit": "wrong_result"}
+WHOLE = Hold()
+EAGER = Hold("eager")
+FEW_LINES = 3  # of a program: so many are named as the culprit
+SHORT = 20.0  # seconds of processor time, enough for a small script
+
+
+class Search:
+    """The steps of one triage. `plain` runs the program in an interpreter of its own."""
+
+    def __init__(
+        self,
+        subject: Subject,
+        adapter: Adapter,
+        runs: Runs,
+        versions: dict[str, str],
+        *,
+        plain: Callable[[], Ending] | None = None,
+        limit: float = 60.0,
+        say: Callable[[str], None] = lambda text: None,
+    ) -> None:
+        self.subject, self.adapter, self.runs = subject, adapter, runs
+        self.plain, self.limit, self.say = plain, limit, say
+        self.answer = Answer(subject.name, said.UNDECIDED, Ending(0), versions=versions)
+        self.shrunk: Reduced | None = None
+
+    def run(self, out: Path | None, shrink: bool = True) -> Answer:
+        """All steps; the answer is filled as they go."""
+        found = self.answer
+        with self._timed("given"):
+            if not self._fails():
+                return self._done()
+        with self._timed("stage"):
+            found.climb = climb(self.runs, self.subject, self.adapter.rungs, found.given)
+            if self._in_eager():
+                return self._done()
+            found.stage, note = self.adapter.stage(self.runs, self.subject, found.climb)
+            found.notes += [note] if note else []
+        if found.stage is None:
+            found.unwritten = note or "no rung of the compiler shows the failure"
+            return self._done()
+        found.verdict = said.FOUND
+        self.say(f"stage: {found.stage}")
+        with self._timed("culprit"):
+            found.culprit = self.adapter.culprit(self.runs, self.subject, found.climb, found.stage)
+        self.say(f"culprit: {found.culprit}")
+        if isinstance(self.subject, Script) and out is not None:
+            with self._timed("reduce"):
+                self.shrunk = self._reduced(self.subject) if shrink else None
+                self._name_what_is_left(self.subject)
+            with self._timed("repro"):
+                self._write(self.subject, out)
+        return self._done()
+
+    def _done(self) -> Answer:
+        self.answer.runs = self.runs.counted
+        return self.answer
+
+    @contextmanager
+    def _timed(self, step: str) -> Iterator[None]:
+        start = time.monotonic()
+        try:
+            yield
+        finally:
+            self.answer.seconds[step] = self.answer.seconds.get(step, 0.0) + time.monotonic() - start
+
+    # ------------------------------------------------------------------------------------------------ stage
+
+    def _fails(self) -> bool:
+        """Does the program fail as it is? One that seems right is run in a new interpreter, too. One that fails is run
+        there when its repro is verified."""
+        found = self.answer
+        asked_next = EAGER, Hold(self.adapter.rungs[1].name)
+        forked = self.runs(self.subject, WHOLE, *asked_next)[0]
+        if forked.right:
+            alone = self.plain() if self.plain is not None else forked
+            found.given, found.verdict = alone, said.RIGHT if alone.right else said.FLAKY
+            found.detail = "" if alone.right else f"in a new interpreter {alone.told()}, forked it is right"
+            return False
+        found.given = forked
+        found.kind, found.detail = KINDS[forked.kind], forked.told()
+        if forked.kind == "hang":  # that is known now: the other runs need not wait as long
+            self.runs.limit = max(SHORT, self.runs.limit / 4)
+        return True
+
+    def _in_eager(self) -> bool:
+        found = self.answer
+        assert found.climb is not None
+        if found.climb.state("eager") == "fails":
+            found.verdict, found.detail = said.IN_EAGER, found.climb.endings["eager"].told()
+            return True
+        return False
+
+    # ----------------------------------------------------------------------------------------------- reduce
+
+    def _reduced(self, subject: Script) -> Reduced | None:
+        """A smaller script that fails at the same stage in the same way and is cured by the same thing."""
+        found = self.answer
+        question = Question(self.runs, subject, found, self.runs.folder)
+        reducer = ScriptReducer(subject.text, question.holds, self.limit, self.runs.workers)
+        shrunk = reducer.run()
+        found.reduced = f"{shrunk.before} statements → {shrunk.after}, {shrunk.tries} tries"
+        self.say(f"reduced: {found.reduced}")
+        return shrunk
+
+    def _name_what_is_left(self, subject: Script) -> None:
+        """Where no step could be turned off, the lines that are left of the compiled program are named."""
+        culprit = self.answer.culprit
+        if self.shrunk is None or culprit is None or culprit.steps or self.answer.climb is None:
+            return
+        failing = self.answer.climb.first_failing
+        smaller = subject.variant(self.runs.folder / subject.path.name, self.shrunk.text)
+        ending = self.runs(smaller, Hold(failing.name if failing is not None else "whole"))[0]
+        lines = dict.fromkeys(place for graph in ending.named("graph") for _, place in graph.get("calls", ()) if place)
+        if 0 < len(lines) <= FEW_LINES:
+            culprit.name = "; ".join(line.split(": ", 1)[-1] for line in lines)
+
+    # ------------------------------------------------------------------------------------------------ repro
+
+    def _write(self, subject: Script, out: Path) -> None:
+        """Write the reduced script, or the script as it was given, whichever was seen to fail alone and to be right
+        when cured."""
+        found = self.answer
+        assert found.stage is not None
+        texts = [subject.text] if self.shrunk is None else [self.shrunk.text, subject.text]
+        for text in dict.fromkeys(texts):
+            for cure in self.adapter.cures(found.stage, found.culprit):
+                if self._verified(subject, text, cure, out):
+                    return
+
+    def _verified(self, subject: Script, text: str, cure: tuple[str, ...], out: Path) -> bool:
+        found = self.answer
+        out.mkdir(parents=True, exist_ok=True)
+        path = out / f"{subject.name}_{found.stage}.py"
+        report = self._report(cure)
+        path.write_text(
+            repro.script_text(text, report, guarded=found.given.kind in ("signal", "hang")), encoding="utf-8"
+        )
+        cured = {repro.CURE_VARIABLE: "1"}
+        folder = {
+            "PYTHONPATH": os.pathsep.join(
+                filter(None, [str(subject.shown.resolve().parent), os.environ.get("PYTHONPATH")])
+            )
+        }
+        alone, right = self.runs.plain((path, folder), (path, cured | folder))
+        if alone.code == 1 and right.code == 0:
+            plugged = f", with {', '.join(plugins.named())} loaded," if plugins.named() else ""
+            found.repro, found.verified = path, f"alone{plugged} it exits 1; cured it exits 0"
+            found.issue = path.with_suffix(".md")
+            found.issue.write_text(repro.issue_text(report, path), encoding="utf-8")
+            found.unwritten = ""
+            return True
+        path.unlink()
+        found.unwritten = f"the script alone ends with {alone.told()}; with the cure: {right.told()}"
+        return False
+
+    def _report(self, cure: tuple[str, ...]) -> repro.Report:
+        found = self.answer
+        assert found.climb is not None
+        what = found.culprit.name if found.culprit is not None else found.subject
+        return repro.Report(
+            title=f"torch.compile: {found.kind.replace('_', ' ')}, {found.stage} ({what})"[:200],
+            stage=str(found.stage),
+            culprit=str(found.culprit),
+            expected="the script exits 0, as it does in eager",
+            got=found.given.told(),
+            versions=found.versions,
+            cure=cure,
+            found="The script was run with every compile stopped at one stage after the other:\n\n"
+            + "\n".join(f"- {line}" for line in found.climb.lines()),
+            first_bad=found.first_bad,
+        )
+
+
+class Question:
+    """What the reducer asks of a smaller script: does it fail at the same rung, in the same way, and is it right
+    without the culprit?"""
+
+    def __init__(self, runs: Runs, subject: Script, answer: Answer, folder: Path) -> None:
+        self.runs, self.subject, self.given, self.folder, self.count = runs, subject, answer.given, folder, 0
+        assert answer.climb is not None
+        failing, below = answer.climb.first_failing, answer.climb.last_right
+        self.failing = Hold(failing.name if failing is not None else "whole")
+        if answer.stage in (Stage.CODEGEN, Stage.FUSION):
+            self.failing = Hold("program")
+        steps = [step.by_name() for step in answer.culprit.steps] if answer.culprit is not None else []
+        self.cured = (
+            Ablation(runs, subject, self.failing).without(steps) if steps else Hold(below.name if below else "eager")
+        )
+
+    def holds(self, texts: list[str]) -> list[bool]:
+        alive = {text: self._variant(text) for text in texts}
+        for hold, wanted in ((EAGER, True), (self.failing, False), (self.cured, True)):
+            pairs = [(text, (subject, hold)) for text, subject in alive.items()]
+            endings = self.runs.many([pair for _, pair in pairs])
+            for (text, _), ending in zip(pairs, endings, strict=True):
+                if not (ending.right if wanted else ending.like(self.given)):
+                    del alive[text]
+        return [text in alive for text in texts]
+
+    def _variant(self, text: str) -> Script:
+        folder = self.folder / f"{self.count:04}"
+        folder.mkdir()
+        self.count += 1
+        return self.subject.variant(folder / self.subject.path.name, text)

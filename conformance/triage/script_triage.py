@@ -1,0 +1,137 @@
+"""Triage of a script: the process that all runs are forked from is made ready, and the search started."""
+
+from __future__ import annotations
+
+import ast
+import os
+import sys
+import tempfile
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+from conformance import paths, plugins
+from conformance.errors import UsageError
+from conformance.target import Target
+from conformance.triage.answer import Answer
+from conformance.triage.ending import Ending
+from conformance.triage.runs import Runs, plain_ending, probe_folder
+from conformance.triage.script_search import Search
+from conformance.triage.subject import Script, of_object, script
+
+RUN_LIMIT = 120.0  # seconds that one run of the script may take
+
+
+def triage_script(
+    subject: Script,
+    *,
+    backend: str = "inductor",
+    out: Path | None = None,
+    shrink: bool = True,
+    limit: float = 45.0,
+    run_limit: float = RUN_LIMIT,
+    workers: int = 2,
+    say: Callable[[str], None] = lambda text: None,
+) -> Answer:
+    """Stage, culprit and repro of a script."""
+    os.environ |= early_environment(subject.text)
+    adapter, versions = made_ready(backend)
+
+    def plain() -> Ending:
+        with tempfile.TemporaryDirectory(prefix="conformance-plain-") as folder:
+            env = _beside(subject) | {"TMPDIR": folder}
+            return plain_ending(subject.path, subject.arguments, env, Path(folder), run_limit)
+
+    runs = Runs(adapter.hold, limit=run_limit, workers=workers)
+    runs.prepare()
+    try:
+        search = Search(subject, adapter, runs, versions, plain=plain, limit=limit, say=say)
+        return search.run(out or paths.state("triage"), shrink)
+    finally:
+        runs.close()
+
+
+def _beside(subject: Script) -> dict[str, str]:
+    """A script that lies elsewhere imports what lies beside the file that it stands for."""
+    folders = [str(subject.shown.resolve().parent), os.environ.get("PYTHONPATH", "")]
+    return {"PYTHONPATH": os.pathsep.join(filter(None, folders))} if subject.path != subject.shown.resolve() else {}
+
+
+def checked(file: Path, arguments: tuple[str, ...] = (), name: str = "", folder: Path | None = None) -> Script:
+    """The script that a user named; for an object of the file, the script that holds it against eager, in the
+    folder."""
+    if not file.is_file():
+        raise UsageError(f"no file {file}")
+    try:
+        ast.parse(file.read_text(encoding="utf-8"))
+        found = of_object(file, name, folder) if folder is not None else script(file, arguments)
+    except (SyntaxError, ValueError) as error:
+        raise UsageError(f"{file} is no Python: {error}") from None
+    return found
+
+
+def made_ready(name: str) -> tuple[Any, dict[str, str]]:
+    """Import the compiler and all that a first compile needs; compile nothing."""
+    with _cache_folder(probe_folder()), _quiet():
+        import torch
+
+        from conformance import backends
+
+        plugins.load_plugins()
+        backend = backends.get(name)
+        if not hasattr(backend, "triage_adapter"):
+            raise UsageError(
+                f"scripts cannot be held at the stages of {name}; use -b inductor, which holds every torch.compile"
+            )
+        with torch.compiler.set_stance("force_eager"):  # it imports Dynamo
+            pass
+        backend.preload(Target.parse("cpu"))
+        return backend.triage_adapter(), {"torch": str(torch.__version__)}
+
+
+def early_environment(text: str) -> dict[str, str]:
+    """What a script puts into the environment at its top level: torch reads some of it when it is imported, which the
+    processes that are forked here have done before the script begins."""
+    found: dict[str, str] = {}
+    for node in ast.parse(text).body:
+        call = node.value if isinstance(node, ast.Expr) and isinstance(node.value, ast.Call) else None
+        if isinstance(node, ast.Assign) and ast.unparse(node.targets[0]).startswith("os.environ["):
+            pair: list[ast.expr] = [node.targets[0].slice, node.value]  # type: ignore[attr-defined]
+        elif call is not None and ast.unparse(call.func) == "os.environ.setdefault":
+            pair = call.args
+        else:
+            continue
+        if len(pair) == 2 and all(isinstance(one, ast.Constant) and isinstance(one.value, str) for one in pair):
+            name, value = (one.value for one in pair)  # type: ignore[attr-defined]
+            if call is None or name not in os.environ:
+                found[name] = value
+    return found
+
+
+@contextmanager
+def _quiet() -> Iterator[None]:
+    """What torch says of this machine when it is imported is not for the user."""
+    sys.stderr.flush()
+    kept, nowhere = os.dup(2), os.open(os.devnull, os.O_WRONLY)
+    os.dup2(nowhere, 2)
+    try:
+        yield
+    finally:
+        sys.stderr.flush()
+        os.dup2(kept, 2)
+        os.close(kept)
+        os.close(nowhere)
+
+
+@contextmanager
+def _cache_folder(folder: Path) -> Iterator[None]:
+    before = os.environ.get("TORCHINDUCTOR_CACHE_DIR")
+    os.environ["TORCHINDUCTOR_CACHE_DIR"] = str(folder)
+    try:
+        yield
+    finally:
+        if before is None:
+            del os.environ["TORCHINDUCTOR_CACHE_DIR"]
+        else:
+            os.environ["TORCHINDUCTOR_CACHE_DIR"] = before

@@ -1,0 +1,86 @@
+"""The reducer of scripts, asked about programs that run in no time."""
+
+from __future__ import annotations
+
+import contextlib
+import io
+
+from conformance.reduce.ddmin import ddmin
+from conformance.reduce.script import ScriptReducer
+
+TEXT = '''
+"""What it shows."""
+import math
+import os
+
+
+def helper(n):
+    return n + 1
+
+
+def broken(values, scale=1.0, *, name="x"):
+    total = 0
+    for value in values:
+        if value > 2:
+            total += value * scale
+    print("total", total)
+    return total
+
+
+class Unused:
+    pass
+
+
+with open(os.devnull) as f:
+    numbers = list(range(64))
+result = broken(numbers, 3.0, name="y")
+assert result < 100, f"too large: {helper(result)}"
+'''
+
+
+def fails(texts: list[str]) -> list[bool]:
+    """Does each end with an AssertionError?"""
+    found = []
+    for text in texts:
+        try:
+            with contextlib.redirect_stdout(io.StringIO()):
+                exec(compile(text, "candidate", "exec"), {"__name__": "__main__"})
+            found.append(False)
+        except AssertionError:
+            found.append(True)
+        except Exception:
+            found.append(False)
+    return found
+
+
+def test_what_is_not_needed_goes() -> None:
+    reduced = ScriptReducer(TEXT, fails, limit=30).run()
+    assert fails([reduced.text]) == [True]
+    assert reduced.after <= 8 < reduced.before
+    for word in ("Unused", "helper", "math", "print", "What it shows"):
+        assert word not in reduced.text
+    assert "assert" in reduced.text and "64" not in reduced.text, reduced.text
+
+
+def test_a_script_that_does_not_fail_stays_as_it_is() -> None:
+    reduced = ScriptReducer("x = 1\ny = 2\n", fails, limit=5).run()
+    assert (reduced.text, reduced.before, reduced.after) == ("x = 1\ny = 2\n", 2, 2)
+
+
+def test_candidates_that_read_undefined_names_are_not_run() -> None:
+    asked: list[str] = []
+
+    def holds(texts: list[str]) -> list[bool]:
+        asked.extend(texts)
+        return fails(texts)
+
+    ScriptReducer("size = 8\nother = 3\nassert size < 4\n", holds, limit=5).run()
+    assert asked and not any("size < 4" in text and "size = " not in text for text in asked)
+
+
+def test_the_smallest_set() -> None:
+    def holds(groups: list[list[int]]) -> list[bool]:
+        return [{3, 11} <= {*group} for group in groups]
+
+    assert ddmin(list(range(16)), holds) == [3, 11]
+    assert ddmin([5], holds) == [5]
