@@ -92,7 +92,7 @@ class Family:
             if isinstance(
                 fn, Program
             ):  # what is compiled after a graph break may depend on what was computed before it
-                fn.launches = capture.graphs != 1 or capture.breaks > 0
+                fn.launches = capture.graphs != 1 or (capture.breaks or 0) > 0
             outcome = oracle.run(
                 lambda *x: fn(*backend.marked(case, x)), case.inputs(0), module, calls=micrograph.steps
             )

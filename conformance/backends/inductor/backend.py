@@ -95,7 +95,10 @@ class InductorBackend(Backend):
     def preload(self, target: Target) -> None:
         """What the first compile of a process would import and compute, none of which depends on what is compiled."""
         import importlib
+        import logging
 
+        # It warns of a CUDA toolkit without a GPU when it is imported; here that is no news.
+        logging.getLogger("torch.utils.cpp_extension").setLevel(logging.ERROR)
         for name in FIRST_COMPILE:
             try:
                 importlib.import_module(name)
