@@ -104,7 +104,8 @@ class InductorBackend(Backend):
                 importlib.import_module(name)
             except ImportError:  # another version: the first compile will find what it needs
                 continue
-        for key in ("system_key", "torch_key"):  # digests of the sources of triton and torch
+        # Digests of the sources of triton and torch. With a GPU the first asks CUDA for the GPU's name, and no process could be forked then.
+        for key in ("torch_key",) if torch.cuda.is_available() else ("system_key", "torch_key"):
             if seam.has(key):
                 getattr(seam, key)()
         if target.name == "cpu" and seam.has("pick_vec_isa"):
