@@ -40,7 +40,7 @@ class _AfterTorch:
         if name != "torch":
             return None
         sys.meta_path.remove(self)
-        spec = importlib.util.find_spec("torch")
+        spec: Any = importlib.util.find_spec("torch")
         load = spec.loader.exec_module
 
         def exec_module(module: Any) -> None:
