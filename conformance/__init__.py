@@ -24,7 +24,7 @@ _HOMES = {
 }
 _WHERE = {name: module for module, names in _HOMES.items() for name in names}
 __all__ = [
-    "__version__",
+    "STAGES",
     "Backend",
     "Cache",
     "CannotRun",
@@ -41,7 +41,6 @@ __all__ = [
     "Observation",
     "PostGrad",
     "Runtime",
-    "STAGES",
     "Scalar",
     "Seen",
     "Stage",
@@ -50,6 +49,7 @@ __all__ = [
     "Trace",
     "Value",
     "Verdict",
+    "__version__",
     "check",
     "parameter",
     "weight",

@@ -1,4 +1,8 @@
-"""A cell of the matrix: `stage/backend/target/micrograph`; globs select cells."""
+"""A cell of the matrix: `stage/backend/target/micrograph`; globs select cells.
+
+The last part may hold slashes:
+`codegen/inductor/cpu/upstream:test/inductor/test_indexing.py::ExprPrinterTests::test_ceil`.
+"""
 
 from __future__ import annotations
 
@@ -22,9 +26,10 @@ class Cell:
 
     @classmethod
     def parse(cls, text: str) -> Cell:
-        parts = text.split("/")
+        parts = text.split("/", 3)
         if len(parts) != 4 or not all(parts):
-            raise UsageError(f"not a cell: {text!r}; a cell is stage/backend/target/micrograph, e.g. fusion/inductor/cpu/norm.rmsnorm")
+            wanted = "a cell is stage/backend/target/micrograph, e.g. fusion/inductor/cpu/norm.rmsnorm"
+            raise UsageError(f"not a cell: {text!r}; {wanted}")
         if parts[0] not in {stage.value for stage in STAGES}:
             raise unknown("stage", parts[0], [stage.value for stage in STAGES])
         return cls(Stage(parts[0]), *parts[1:])

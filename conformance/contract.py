@@ -8,15 +8,16 @@ from dataclasses import dataclass, field
 
 @dataclass(frozen=True)
 class Capture:
-    """graphs      how many graphs are captured, exactly
-    breaks      how many graph breaks there are, exactly
+    """graphs      how many graphs are captured, exactly; None: a scenario that says nothing about it, because a compiler may
+                capture again in the course of it
+    breaks      how many graph breaks there are, exactly; None: any number
     recompiles  how often the compiler captures again when a named dim takes a second and then a third size: `{"s": 1}` means
                 once, after which the dim is symbolic; dims left out are not probed
     dynamic     dims marked dynamic before the first call, which then serve every size without a recompile
     unbacked    the same, but the compiler may not look at the size at all, so that 0 and 1 are sizes like any other"""
 
-    graphs: int = 1
-    breaks: int = 0
+    graphs: int | None = 1
+    breaks: int | None = 0
     recompiles: Mapping[str, int] = field(default_factory=dict)
     dynamic: tuple[str, ...] = ()
     unbacked: tuple[str, ...] = ()
@@ -43,11 +44,15 @@ class PostGrad:
 class Fusion:
     """kernels  at most so many generated kernels
     apart    at least so many: what must not fuse
-    library  exactly so many calls of library kernels (a matmul, a convolution, an attention)"""
+    library  exactly so many calls of library kernels (a matmul, a convolution, an attention)
+    temporaries  at most so many buffers that are neither input nor output: a clone of a whole tensor is one
+    bytes_moved  at most so many bytes read and written by kernels and library calls, at the declared sizes"""
 
     kernels: int | None = None
     apart: int | None = None
     library: int | None = None
+    temporaries: int | None = None
+    bytes_moved: int | None = None
 
 
 @dataclass(frozen=True)

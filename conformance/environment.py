@@ -97,7 +97,7 @@ def fingerprint() -> str:
     hashed = hashlib.sha256(_digest(sorted(paths.PACKAGE.glob("**/*.py"))).encode())
     hashed.update(repr(sorted((k, v) for k, v in os.environ.items() if k.startswith(WATCHED))).encode())
     hashed.update(repr([sys.version, sys.path, environment()["cpu"]]).encode())
-    for package in ("torch", "triton", "torch_tensorrt", "tensorrt_rtx"):
+    for package in sorted(_packages()):
         for entry in sys.path:
             if (folder := Path(entry or ".") / package).is_dir():
                 hashed.update(_stat(folder))
@@ -106,6 +106,14 @@ def fingerprint() -> str:
         if (module := sys.modules.get(name)) and getattr(module, "__file__", None):
             hashed.update(_stat(Path(str(module.__file__)).parent, f"{name}.py"))
     return hashed.hexdigest()[:16]
+
+
+def _packages() -> set[str]:
+    """The packages that answers come from: compilers, and adapters that are not the suite's own."""
+    found = {"torch", "triton", "torch_tensorrt", "tensorrt_rtx"}
+    for backend in map(backends.get, backends.names()):
+        found |= {type(backend).__module__.split(".")[0], *backend.versions()}
+    return found - {paths.PACKAGE.name}
 
 
 def _stat(folder: Path, pattern: str = "*.py") -> bytes:

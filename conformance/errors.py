@@ -1,4 +1,4 @@
-"""What a person did wrong, said in one line."""
+"""A user's mistakes, and exceptions, as one line of text."""
 
 from __future__ import annotations
 
@@ -20,31 +20,42 @@ class CannotRun(Exception):
 def unknown(what: str, name: str, known: Iterable[str]) -> UsageError:
     """`unknown backend 'inducter': did you mean inductor? known: …`"""
     names = sorted(known)
-    near = difflib.get_close_matches(name, names, n=3)
+    near = difflib.get_close_matches(name[:200], names[:20_000], n=3)
     hint = f"did you mean {' or '.join(near)}? " if near else ""
     listed = ", ".join(names[:12]) + (f" and {len(names) - 12} more" if len(names) > 12 else "")
     return UsageError(f"unknown {what} {name!r}: {hint}known: {listed or 'none'}")
 
 
-def _place(error: BaseException) -> str:
-    """Where it was raised: all that there is to say of an error without words."""
-    frames = traceback.extract_tb(error.__traceback__)
-    return f" in {Path(frames[-1].filename).name}, line {frames[-1].lineno}: {frames[-1].line}" if frames else ""
+def encodable(text: str) -> str:
+    """The text with every lone surrogate written as `\\udc80`, so that it can be encoded as UTF-8."""
+    return text.encode("utf-8", "backslashreplace").decode("utf-8")
 
 
 def printable(text: str) -> str:
-    """The text with control characters and what cannot be encoded written as escapes: safe for a terminal, a file and a page."""
-    kept = "".join(c if c in "\n\t" or c.isprintable() else c.encode("unicode_escape", "backslashreplace").decode() for c in text)
-    return kept.encode("utf-8", "backslashreplace").decode()
+    """The text with control characters and what cannot be encoded written as escapes, so that nothing of it is lost."""
+    kept = (
+        c if c in "\n\t" or c.isprintable() else c.encode("unicode_escape", "backslashreplace").decode() for c in text
+    )
+    return encodable("".join(kept))
 
 
 def first_line(error: BaseException, limit: int = 300) -> str:
-    """The exception's type and first line of text, short enough for a table."""
-    try:
-        said = printable(str(error))
-    except Exception:  # an exception whose own text raises
-        said = "(its text cannot be had)"
-    lines = [line.strip() for line in said.splitlines() if line.strip()]
+    """The exception's type and the first line of its text, short enough for a table. It can always be encoded."""
+    lines = [line.strip() for line in _text(error).splitlines() if line.strip()]
     text = " ".join(lines[:2]) if lines and lines[0].endswith(":") else "".join(lines[:1])
     line = f"{type(error).__name__}: {text}" if text else f"{type(error).__name__}{_place(error)}"
     return line if len(line) <= limit else line[: limit - 1] + "…"
+
+
+def _text(error: BaseException) -> str:
+    """What the exception says; its arguments where its own `__str__` fails."""
+    try:
+        return printable(str(error))
+    except Exception as broken:
+        return printable(f"{error.args!a} (its text cannot be shown: {type(broken).__name__})")
+
+
+def _place(error: BaseException) -> str:
+    """Where it was raised: all that is known of an error without text."""
+    frames = traceback.extract_tb(error.__traceback__)
+    return f" in {Path(frames[-1].filename).name}, line {frames[-1].lineno}: {frames[-1].line}" if frames else ""

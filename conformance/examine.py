@@ -141,11 +141,11 @@ class Examination:
             return None, ref
         self._at(Stage.CAPTURE)
         first = self.call(compiled, 0)
+        if isinstance(first.error, CannotRun):
+            self.found.unavailable.setdefault(Stage.RUNTIME, first_line(first.error).removeprefix("CannotRun: "))
+            return None, ref
         if not observable:  # what it computed is not looked at; that it was compiled, is
             return (first if first.error is not None else None), ref
-        if isinstance(first.error, CannotRun):
-            self.found.unavailable[Stage.RUNTIME] = first_line(first.error).removeprefix("CannotRun: ")
-            return None, ref
         return first, ref
 
     def _observe_compile(self, compiled: Compiled, first: oracle.Outcome | None, ref: oracle.Reference) -> bool:
@@ -212,7 +212,7 @@ class Examination:
         if compiled.outputs_persist:  # now: a third call with the first values would put them back
             seen.facts["overwritten"] = _overwritten(first, "first")
         before = compiled.compiles()
-        if self._differs(compiled, 0, self.call(compiled, 0), ref, "third call, the first values again"):
+        if self._differs(compiled, 0, self.call(compiled, 0), ref, "third call, the first values again", _when_replayed(compiled)):
             return
         if compiled.compiles() > before:
             self._recompiled("the third call, which is like the first", compiled.compiles() - before)
@@ -226,7 +226,8 @@ class Examination:
     def _more_calls(self, compiled: Compiled, first: oracle.Outcome, second: oracle.Outcome) -> bool:
         """What alternates, or takes over after a while: storage of outputs, a variant of the program."""
         for seed in range(2, 2 + FURTHER_CALLS):
-            if self._differs(compiled, seed, self.call(compiled, seed), self.reference(seed), f"call {seed + 2}, other values"):
+            outcome, ref = self.call(compiled, seed), self.reference(seed)
+            if self._differs(compiled, seed, outcome, ref, f"call {seed + 2}, other values", _when_replayed(compiled)):
                 return True
         if compiled.outputs_persist:
             self.found[Stage.RUNTIME].facts["overwritten"] += _overwritten(first, "first") + _overwritten(second, "second")
@@ -342,6 +343,12 @@ class Beside:
         result = self.fn(*inputs)
         self.kept = self.fn(*self.others)
         return result
+
+
+def _when_replayed(compiled: Compiled) -> Kind | None:
+    """What a difference is called from the third call on, where no earlier form of the program differs: by then a recording runs, if the
+    backend makes one."""
+    return Kind.REPLAY_MISMATCH if compiled.replays else None
 
 
 def _overwritten(outcome: oracle.Outcome, which: str) -> list[str]:

@@ -22,6 +22,8 @@ SEEDS = (0, 1)  # the scenario is played with two sets of values
 class ScenarioExamination(Examination):
     """An examination whose every call is a play."""
 
+    _only_elsewhere = False  # all that was compiled was compiled in other processes, where nobody watches the stages
+
     def reference(self, seed: int, **sizes: int) -> oracle.Reference:
         ref = oracle.played(self.case.module, lambda: self.case.inputs(seed, **sizes), self._eager_run, self.random)
         raises = self.case.micrograph.contract.runtime.raises
@@ -37,7 +39,9 @@ class ScenarioExamination(Examination):
     def _play(self, compiled: Compiled, seed: int, stage: Stage | None = None, **how: bool) -> oracle.Outcome:
         """A play with the program, or with its form as of an earlier stage."""
         with compiled.player(stage, **how) as (module, run):
-            return oracle.play(module, run, self.case.inputs(seed))
+            outcome = oracle.play(module, run, self.case.inputs(seed))
+        self._only_elsewhere = run.went_elsewhere and not compiled.compiles()
+        return outcome
 
     def _first_call(self, compiled: Compiled) -> tuple[oracle.Outcome | None, oracle.Reference]:
         self._at(Stage.RUNTIME)  # eager's own time
@@ -54,9 +58,19 @@ class ScenarioExamination(Examination):
         return first, ref
 
     def _observe_compile(self, compiled: Compiled, first: oracle.Outcome | None, ref: oracle.Reference) -> bool:
-        """An error that eager raises as well is no crash."""
-        expected = first is not None and first.error is not None and ref.eager.error is not None
-        return super()._observe_compile(compiled, None if expected else first, ref)
+        """An error that eager raises as well is no crash. Stages that the program did not come to cannot be observed."""
+        if self._only_elsewhere:
+            reasons = dict.fromkeys(GRAPH_STAGES, "the scenario compiles in other processes only")
+            self.found.unavailable |= reasons | self.found.unavailable
+        if first is None or first.error is None or ref.eager.error is None:
+            return super()._observe_compile(compiled, first, ref)
+        refused = compiled.blame(first.error)
+        for stage in GRAPH_STAGES:
+            if stage.order > refused.order:
+                self.found.unavailable.setdefault(stage, f"the compiler refuses the program in {refused}, as eager does")
+            elif self._observable(stage):
+                self._observe(compiled, stage)
+        return False
 
     def _runtime(self, compiled: Compiled, first: oracle.Outcome, ref: oracle.Reference) -> None:
         self._observe(compiled, Stage.RUNTIME)

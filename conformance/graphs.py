@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import copy
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from typing import Any
 
 import torch
@@ -69,8 +69,9 @@ def text(gm: fx.GraphModule | None) -> str:
         return str(gm.graph)
 
 
-def composite(gm: fx.GraphModule | None) -> list[str]:
-    """Ops that are made of others and should have been decomposed."""
+def composite(gm: fx.GraphModule | None, has_kernel: Callable[[str, str], bool]) -> list[str]:
+    """Ops that are made of others and should have been decomposed. `has_kernel(op, key)`: does torch have a kernel of the op for this
+    dispatch key?"""
     found = []
     for graph in graphs_of(gm):
         for node in graph.nodes:
@@ -78,7 +79,7 @@ def composite(gm: fx.GraphModule | None) -> list[str]:
             if not isinstance(target, torch._ops.OpOverload) or target.namespace != "aten":
                 continue
             name = target.name()
-            implicit = torch._C._dispatch_has_kernel_for_dispatch_key(name, "CompositeImplicitAutograd")
+            implicit = has_kernel(name, "CompositeImplicitAutograd")
             if implicit and name.split(".")[0] not in NOT_COMPOSITE and _computes(node):
                 found.append(str(target))
     return sorted(set(found))

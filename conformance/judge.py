@@ -29,6 +29,7 @@ class Result:
     url: str = ""
     micrograph: str = ""
     upstream: tuple[str, ...] = ()
+    title: str = ""  # what goes wrong, of a micrograph that stands for a public report
     cause: Cell | None = None  # of a blocked cell: the cell that blocks it
     unexpected: bool = False
 
@@ -44,7 +45,8 @@ class Result:
             "micrograph": self.micrograph,
             "unexpected": self.unexpected,
         }
-        extra = {"url": self.url, "upstream": list(self.upstream), "cause": str(self.cause) if self.cause else ""}
+        cause = str(self.cause) if self.cause else ""
+        extra = {"url": self.url, "upstream": list(self.upstream), "title": self.title, "cause": cause}
         return line | {key: value for key, value in extra.items() if value}
 
 
@@ -181,4 +183,6 @@ class Judge:
     def _made(self, cell: Cell, micrograph: type[Micrograph], verdict: Verdict, reason: str, seen: Observation | None = None) -> Result:
         made = Result(cell, verdict, reason, observation=seen or Observation(), unexpected=verdict.unexpected)
         made.micrograph, made.upstream = micrograph.digest(), micrograph.upstream
+        if micrograph.upstream:
+            made.title = micrograph.summary()
         return made

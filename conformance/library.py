@@ -11,6 +11,7 @@ from types import ModuleType
 from conformance import paths, scenario
 from conformance.contract import Contract
 from conformance.errors import UsageError, first_line
+from conformance.fresh import FRESH
 from conformance.inputs import Scalar, Tensor, Value
 from conformance.micrograph import Micrograph
 from conformance.processes import in_fork
@@ -44,6 +45,7 @@ def must_run(library: Mapping[str, type[Micrograph]]) -> None:
 
 
 def _first_problem(library: Mapping[str, type[Micrograph]]) -> str:
+    FRESH.prepare()  # for what is played elsewhere, while this process has no threads yet
     for name, cls in library.items():
         try:
             module = cls.build()

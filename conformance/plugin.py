@@ -20,7 +20,7 @@ from conformance.errors import UsageError
 from conformance.judge import Result
 from conformance.plan import Plan, PlannedCase, select_cells
 from conformance.plugins import announce
-from conformance.record import Writer
+from conformance.record import Writer, is_unexpected
 from conformance.session import Ended, Session
 from conformance.stage import STAGES, Stage
 from conformance.verdict import Verdict
@@ -259,15 +259,25 @@ def pytest_runtest_logreport(report: pytest.TestReport) -> None:
         return
     for name, value in report.user_properties:
         if name == PROPERTY:
-            _current.add(*json.loads(str(value)))
+            try:
+                _current.add(*json.loads(str(value)))
+            except UsageError as error:  # a full disk
+                pytest.exit(str(error), returncode=2)
             return
 
 
+@pytest.hookimpl(tryfirst=True)
 def pytest_sessionfinish(session: pytest.Session) -> None:
+    """Close the record. Cells that a resumed record had count as if they had run now."""
     global _current
     suite = session.config.stash.get(SUITE, None)
     if suite is not None and suite.writer:
         suite.writer.close()
+    if suite is not None and suite.done and not suite.worker:
+        if session.exitstatus == pytest.ExitCode.NO_TESTS_COLLECTED:
+            session.exitstatus = pytest.ExitCode.OK
+        if session.exitstatus == pytest.ExitCode.OK and any(is_unexpected(suite.lines[cell]) for cell in suite.done):
+            session.exitstatus = pytest.ExitCode.TESTS_FAILED
     _current = None
 
 

@@ -15,6 +15,7 @@ import gc
 import os
 import pickle
 import re
+import select
 import selectors
 import shutil
 import signal
@@ -189,7 +190,10 @@ class Pool:
             if self.memory and not process.killed and _resident(process.pid) > self.memory:
                 self._end(process, False, f"the process used more than {self.memory / 2**30:.1f} GiB of memory")
             if process.pid in self._running and _is_zombie(process.pid):  # a grandchild may hold its pipe open
-                yield from self._ended(process)
+                while process.pid in self._running and _readable(process.results):
+                    yield from self._take_results(process)  # what it said before it ended
+                if process.pid in self._running:
+                    yield from self._ended(process)
 
     def _end(self, process: _Process, timed_out: bool, reason: str) -> None:
         """Let it write down where it is, then kill it and all that it started."""
@@ -343,6 +347,12 @@ def messages(buffer: bytearray) -> Iterator[Any]:
         value = pickle.loads(bytes(buffer[HEAD.size : HEAD.size + length]))
         del buffer[: HEAD.size + length]
         yield value
+
+
+def _readable(descriptor: int) -> bool:
+    poll = select.poll()
+    poll.register(descriptor, select.POLLIN)
+    return bool(poll.poll(0))
 
 
 def _read(descriptor: int) -> bytes | None:

@@ -10,7 +10,7 @@ import hashlib
 import json
 import os
 import shutil
-import tempfile
+from contextlib import suppress
 from pathlib import Path
 
 from conformance import environment, paths
@@ -45,15 +45,19 @@ class TraceCache:
         return trace if {*case.stages} <= {*trace.stages} else None
 
     def put(self, case: PlannedCase, micrograph: type[Micrograph], trace: Trace) -> None:
-        """Keep a trace; one with a crash or a timeout is measured again next time."""
-        with self.times.open("a", encoding="utf-8") as out:
-            out.write(f"{case} {sum(seen.seconds for seen in trace.observations.values()):.3f}\n")
-        if any(f.kind in (Kind.CRASH, Kind.TIMEOUT) for seen in trace.observations.values() for f in seen.findings):
+        """Keep a trace; one with a crash or a timeout is measured again next time. On a full disk none is kept."""
+        seen = trace.observations.values()
+        with suppress(OSError), self.times.open("a", encoding="utf-8") as out:
+            out.write(f"{case} {sum(one.seconds for one in seen):.3f}\n")
+        if any(f.kind in (Kind.CRASH, Kind.TIMEOUT) for one in seen for f in one.findings):
             return
-        handle, temporary = tempfile.mkstemp(dir=self.folder)
-        with os.fdopen(handle, "w", encoding="utf-8", errors="surrogatepass") as out:
-            json.dump(trace.to_json(), out, default=str)
-        os.replace(temporary, self._file(case, micrograph))
+        unfinished = self.folder / f"{os.getpid()}.unfinished"
+        try:
+            with unfinished.open("w", encoding="utf-8", errors="surrogatepass") as out:
+                json.dump(trace.to_json(), out, default=str)
+            os.replace(unfinished, self._file(case, micrograph))
+        except OSError:
+            unfinished.unlink(missing_ok=True)
 
     def seconds(self) -> dict[str, float]:
         """How long each case took when it was last measured, in this environment or another one."""
@@ -69,7 +73,8 @@ class TraceCache:
             except ValueError:
                 continue
         if len(lines) > 8 * len(found) + 1000:
-            self.times.write_text("".join(f"{case} {number:.3f}\n" for case, number in found.items()), "utf-8")
+            with suppress(OSError):
+                self.times.write_text("".join(f"{case} {number:.3f}\n" for case, number in found.items()), "utf-8")
         return found
 
 

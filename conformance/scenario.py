@@ -5,6 +5,7 @@ A micrograph's method `play(self, run, *inputs)` is given `run`, which stands fo
     run(*inputs)                   call it: eager's forward, or the compiler's
     run.compile(fn, **options)     any other function, compiled in the same way; eager gives it back as it is
     run.elsewhere(fn, *args)       `fn(run, *args)` in a process that has compiled nothing and shares the caches; `fn` is of a module
+    run.must_recapture()           the next call sees another world: a program that was compiled ahead of time cannot be asked
 
 Everything that `play` returns is compared, plain Python values included, and so are the inputs and the module's own attributes afterwards.
 """
@@ -23,9 +24,13 @@ Elsewhere = Callable[..., Any]
 class Run:
     """The program, as a scenario sees it."""
 
-    def __init__(self, call: Callable[..., Any], compile: Compile, elsewhere: Elsewhere, compiled: bool) -> None:
+    def __init__(
+        self, call: Callable[..., Any], compile: Compile, elsewhere: Elsewhere, compiled: bool, ahead_of_time: str = ""
+    ) -> None:
         self._call, self._compile, self._elsewhere = call, compile, elsewhere
+        self._ahead_of_time = ahead_of_time  # the backend's name, where it compiles once and for all
         self.compiled = compiled  # for what only a compiler can answer: a count of kernels, a state of its caches
+        self.went_elsewhere = False
 
     def __call__(self, *inputs: Any, **options: Any) -> Any:
         return self._call(*inputs, **options)
@@ -33,7 +38,12 @@ class Run:
     def compile(self, fn: Callable[..., Any], **options: Any) -> Callable[..., Any]:
         return self._compile(fn, **options)
 
+    def must_recapture(self) -> None:
+        if self._ahead_of_time:
+            raise CannotRun(f"{self._ahead_of_time} compiles ahead of time: it is not asked whether something changed since")
+
     def elsewhere(self, fn: Callable[..., Any], *args: Any) -> Any:
+        self.went_elsewhere = True
         return self._elsewhere(fn, *args)
 
 

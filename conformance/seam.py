@@ -3,10 +3,11 @@
 A compiler's seam is a `Seam` made from a table of `Name`s. Every use of a private name goes through it:
 
     seam.counters["inductor"]                          the object behind the table's key `counters`
-    with seam.subscribe(schedule=around): ...          `around(proceed, *args, **kwargs)` is called in place of the wrapped function
+    with seam.subscribe(schedule=around): ...          `around(proceed, *args, **kwargs)` is called in its place
     with seam.replace(is_available=lambda: True): ...  the name stands for something else inside
 
-Each name says which stages it serves. Where a name is gone, exactly these stages are `unavailable`, with the name as the reason.
+Each name says which stages it serves. Where a name is gone, exactly these stages are `unavailable`, with the name as
+the reason.
 """
 
 from __future__ import annotations
@@ -16,7 +17,7 @@ import importlib
 import inspect
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import ExitStack, contextmanager
+from contextlib import AbstractContextManager, ExitStack, contextmanager, nullcontext
 from dataclasses import dataclass, field
 from typing import Any
 from unittest.mock import patch
@@ -32,7 +33,7 @@ class MissingName(Exception):
 class Name:
     """One private name of a compiler.
 
-    path    `package.module:Owner.attribute`; several, separated by `|`, where versions differ: the first that exists is taken
+    path    `package.module:Owner.attribute`; several, with `|` between, where versions differ: the first that exists
     stages  the stages that cannot be observed without it
     hook    it is wrapped while a compile is watched, and is called at least once for every program that is compiled
     """
@@ -53,10 +54,19 @@ class Subscription:
 
 
 class Seam:
-    def __init__(self, compiler: str, version: Callable[[], str], names: Mapping[str, Name]) -> None:
+    """The table of one compiler. `resolving` is a context in which its modules can be imported, for a package that
+    needs one."""
+
+    def __init__(
+        self,
+        compiler: str,
+        version: Callable[[], str],
+        names: Mapping[str, Name],
+        resolving: Callable[[], AbstractContextManager[Any]] = nullcontext,
+    ) -> None:
         if taken := [key for key in names if hasattr(type(self), key)]:
             raise ValueError(f"a seam has an attribute {taken[0]} of its own: name the key otherwise")
-        self.compiler, self.version, self.names = compiler, version, dict(names)
+        self.compiler, self.version, self.names, self.resolving = compiler, version, dict(names), resolving
         self._subscribers: dict[str, list[Around]] = {}
         self._patches: dict[str, Any] = {}
 
@@ -70,11 +80,12 @@ class Seam:
 
     def locate(self, key: str) -> tuple[Any, str]:
         """The owner of a name and the attribute that it is there; the attribute is "" where the name is a module."""
-        for path in self.names[key].path.split("|"):
-            try:
-                return _locate(path)
-            except (ImportError, AttributeError):
-                continue
+        with self.resolving():
+            for path in self.names[key].path.split("|"):
+                try:
+                    return _locate(path)
+                except (ImportError, AttributeError):
+                    continue
         raise MissingName(self.gone(key))
 
     def shown(self, key: str) -> str:
@@ -83,6 +94,10 @@ class Seam:
 
     def gone(self, key: str) -> str:
         return f"{self.compiler} {self.version()} has no {self.shown(key)}"
+
+    def unknown(self, key: str) -> str:
+        """The reason why the stages that a missing name serves are unavailable."""
+        return f"{self.gone(key)}: the suite does not know this version yet"
 
     def has(self, key: str) -> bool:
         """Does this version have the name? For names that serve no stage of their own: a capability."""
@@ -99,17 +114,20 @@ class Seam:
     def unavailable(self) -> dict[Stage, str]:
         """The stages that cannot be observed because a name is gone, each with the first such name."""
         reasons: dict[Stage, str] = {}
-        for key, reason in self.missing().items():
-            for stage in self.names[key].stages:
-                reasons.setdefault(stage, f"{reason}: the suite does not know this version yet")
+        for key, name in self.names.items():
+            if name.stages and not self.has(key):
+                for stage in name.stages:
+                    reasons.setdefault(stage, self.unknown(key))
         return {stage: reasons[stage] for stage in STAGES if stage in reasons}
 
     # ----------------------------------------------------------------------------------------- wrapping
 
     @contextmanager
     def subscribe(self, subscription: Subscription | None = None, /, **around: Around) -> Iterator[Subscription]:
-        """Call `around(proceed, *args, **kwargs)` in place of each named function. The newest subscriber is called first; its
-        `proceed` leads to the next one and in the end to the compiler's own function. A name is patched once, however many subscribe."""
+        """Call `around(proceed, *args, **kwargs)` in place of each named function. The newest subscriber is called
+        first; its `proceed` leads to the next one and in the end to the compiler's own function. A name is patched
+        once, however
+        many subscribe."""
         subscription = subscription or Subscription()
         with ExitStack() as stack:
             for key, function in around.items():
@@ -148,7 +166,8 @@ class Seam:
 
     @contextmanager
     def replace(self, **values: Any) -> Iterator[None]:
-        """Inside, each name stands for another value. For what is read and not called; a function is better subscribed to."""
+        """Inside, each name stands for another value. For what is read and not called; a function is better subscribed
+        to."""
         with ExitStack() as stack:
             for key, value in values.items():
                 owner, attribute = self.locate(key)
@@ -157,7 +176,8 @@ class Seam:
 
 
 def _locate(path: str) -> tuple[Any, str]:
-    """`torch._inductor.scheduler:Scheduler.codegen` → (the class, "codegen"); `torch._inductor.metrics` → (the module, "")."""
+    """`torch._inductor.scheduler:Scheduler.codegen` → (the class, "codegen"); `torch._inductor.metrics` → (the module,
+    "")."""
     module_name, _, rest = path.partition(":")
     owner: Any = importlib.import_module(module_name)
     if not rest:

@@ -7,7 +7,7 @@ from __future__ import annotations
 import pytest
 
 from conformance import backends
-from conformance.fuzz import graph_gen, guards
+from conformance.fuzz import graph_gen, guard_search
 from conformance.fuzz.example import Example, generated
 from conformance.fuzz.finding import confirm, finding_of
 from conformance.fuzz.known import Register
@@ -18,6 +18,7 @@ from conformance.fuzz.watchdog import PATIENCE
 from conformance.micrograph import Micrograph
 from conformance.oracle import Difference
 from conformance.target import Target
+from conformance.verdict import Finding
 
 pytestmark = pytest.mark.fuzz
 
@@ -29,7 +30,7 @@ def test_no_shape_stride_or_value_is_wrong(fuzzed: tuple[str, str, type[Microgra
 
 def test_captured_again_exactly_when_it_must(guarded: tuple[str, str, type[Micrograph]]) -> None:
     backend, target, micrograph = guarded
-    found = guards.search_guards(micrograph, examples=2, patience=PATIENCE)
+    found = guard_search.search_guards(micrograph, examples=2, patience=PATIENCE)
     judge(found and suspect_of(*found), backend, target)
 
 
@@ -49,7 +50,7 @@ def searched(backend: str, target: str, micrograph: type[Micrograph], source: st
         runner.close()
 
 
-def suspect_of(example: Example, finding: guards.Finding) -> Suspect:
+def suspect_of(example: Example, finding: Finding) -> Suspect:
     return Suspect(example, (Difference(finding.kind, "capture", finding.detail),))
 
 

@@ -61,7 +61,7 @@ def decode(loaded: Loaded, backend: str = "torch", device: str = "cpu", batch: i
         plain = model(tokens, positions)
         cm, gm = _inserted(loaded, model, (tokens, positions), backend, device, batch)
         caches = _allocate(loaded, cm)
-        info = gm.meta["_autodeploy"]["transform_history"]["insert_cached_attention"]
+        info = gm.meta[loaded.seam.meta_key][loaded.seam.history_key]["insert_cached_attention"]
         report = CacheReport(custom_ops(gm), int(info.num_matches), int(caches))
         call = _caller(cm, gm)
         report.differences["prompt at once"] = _compare(call(tokens, 0), plain)
@@ -77,11 +77,11 @@ def _inserted(loaded: Loaded, model: nn.Module, inputs: Any, backend: str, devic
     dynamic = {0: torch.export.Dim.DYNAMIC, 1: torch.export.Dim.DYNAMIC}
     named = dict(zip(("input_ids", "position_ids"), inputs, strict=True))  # AutoDeploy's models are called by keyword
     shapes = dict.fromkeys(named, dynamic)
-    gm = loaded.module("export").torch_export_to_gm(model, args=(), kwargs=named, clone=True, dynamic_shapes=shapes)
-    config = loaded.module("_compat").KvCacheConfig(
+    gm = loaded.seam.export(model, args=(), kwargs=named, clone=True, dynamic_shapes=shapes)
+    config = loaded.seam.kv_cache_config(
         tokens_per_block=LONGEST, max_tokens=batch * LONGEST, free_gpu_memory_fraction=0.0
     )
-    interface = loaded.module("shim.interface").CachedSequenceInterface
+    interface = loaded.seam.sequence_interface
     try:
         cm = interface(
             max_seq_len=LONGEST, max_batch_size=batch, max_num_tokens=batch * (LONGEST + 1), device=device, kv_cache_config=config
@@ -89,13 +89,13 @@ def _inserted(loaded: Loaded, model: nn.Module, inputs: Any, backend: str, devic
     except TypeError as error:
         raise UsageError(f"{loaded.found}: the sequence interface takes other arguments than this suite knows: {error}") from None
     settings = {"insert_cached_attention": {"stage": "cache_init", "backend": backend}}
-    gm = loaded.module("transform.optimizer").InferenceOptimizer(None, settings)(cm, gm)
+    gm = loaded.seam.optimizer(None, settings)(cm, gm)
     return cm, gm.to(device)
 
 
 def _allocate(loaded: Loaded, cm: Any) -> int:
     """AutoDeploy's manager of paged caches is compiled; without it, each cache allocates itself, as unpaged ones do anyway."""
-    if loaded.module("_compat").TRTLLM_AVAILABLE:
+    if loaded.seam.built:
         return int(cm.initialize_resources())
     cm.info.to(cm.device)
     for name, handler in cm._resource_lookup.items():

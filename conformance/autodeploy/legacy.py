@@ -18,6 +18,7 @@ from torch import fx
 from conformance.backends.autodeploy import graph
 from conformance.backends.autodeploy.loader import Loaded, Missing
 from conformance.backends.autodeploy.passes import NO_OP
+from conformance.backends.autodeploy.seam import outside
 from conformance.errors import UsageError, first_line, unknown
 
 PASSES = {
@@ -82,12 +83,10 @@ class Legacy:
         return LegacyResult(name, int(matches or 0), gm, after)
 
     def _fuse_norm(self, module: Any, gm: fx.GraphModule) -> int:
-        from torch._inductor.pattern_matcher import PatternMatcherPass, stable_topological_sort
-
-        patterns = PatternMatcherPass()
+        patterns = outside.pattern_pass()
         module.register_add_norm(patterns)
         count = patterns.apply(gm.graph)
-        stable_topological_sort(gm.graph)
+        outside.sort_graph(gm.graph)
         return int(count)
 
     def _remove_copies(self, module: Any, gm: fx.GraphModule) -> int:
@@ -109,8 +108,6 @@ class Legacy:
 
     def functionalized_form(self, gm: fx.GraphModule) -> fx.GraphModule:
         """Add and norm as functionalization leaves the fused in-place op: `auto_functionalized` around it."""
-        from torch._higher_order_ops.auto_functionalize import auto_functionalized
-
         twin = graph.copied(gm)
         for norm in list(twin.graph.nodes):
             total: Any = norm.args[0] if norm.args else None
@@ -119,7 +116,7 @@ class Legacy:
             with twin.graph.inserting_before(norm):
                 given = {"input": total.args[1], "residual": total.args[0], "weight": norm.args[1], "eps": norm.args[2]}
                 fused = torch.ops.trtllm.flashinfer_fused_add_rmsnorm.default
-                call = twin.graph.call_function(auto_functionalized, (fused,), given)
+                call = twin.graph.call_function(outside.auto_functionalized, (fused,), given)
                 for index, old in ((1, norm), (2, total)):
                     new = twin.graph.call_function(operator.getitem, (call, index))
                     new.meta.update(old.meta)
@@ -162,7 +159,7 @@ def declared() -> Iterator[Callable[[AttributeError], None]]:
         yield declare
     finally:
         for library in libraries.values():
-            library._destroy()
+            outside.close_library(library)
 
 
 def functionalized(gm: fx.GraphModule) -> list[fx.Node]:

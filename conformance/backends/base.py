@@ -2,7 +2,7 @@
 
 A backend is a class derived from `Backend` that compiles to a `Compiled`. Third parties plug in by the entry point group
 `conformance.backends`. What only some backends can do is a protocol below: fuzzing asks for `Jit`, triage for `Triaged`, repros for
-`HasRepro`, bisecting for `Released`.
+`HasRepro`, bisecting for `Released`; a run reads the expectations of one that `HasExpectations`.
 """
 
 from __future__ import annotations
@@ -11,6 +11,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Any, Protocol, runtime_checkable
 
 from conformance import oracle, scenario
@@ -21,7 +22,7 @@ from conformance.stage import STAGES, Stage
 from conformance.target import Target
 from conformance.trace import Observation
 
-__all__ = ["Backend", "CannotRun", "Case", "Compiled", "HasRepro", "Jit", "Released", "Triaged", "all_unavailable"]
+__all__ = ["Backend", "CannotRun", "Case", "Compiled", "HasExpectations", "HasRepro", "Jit", "Released", "Triaged", "all_unavailable"]
 
 
 @dataclass(frozen=True)
@@ -88,7 +89,7 @@ class Compiled(ABC):
             raise CannotRun("there is no such form of the program")
         name = type(self).__name__.removesuffix("Compiled")
         with oracle.state_kept(self.module):
-            yield self.module, scenario.Run(program, scenario.only_modules(name), scenario.only_here(name), compiled=True)
+            yield self.module, scenario.Run(program, scenario.only_modules(name), scenario.only_here(name), compiled=True, ahead_of_time=name)
 
     def plays_at(self, stage: Stage) -> bool:
         """Can a scenario be played with the program as of this stage? For the cache stage: with caches turned off?"""
@@ -206,3 +207,10 @@ class Released(Protocol):
     """Has releases that bisecting can install."""
 
     package: str  # the distribution whose versions are tried
+
+
+@runtime_checkable
+class HasExpectations(Protocol):
+    """Brings what is known to be wrong with it: a package of its own cannot write into the suite's folder."""
+
+    expectations: Path  # a folder of TOML files, as fixtures/expectations

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import Any
 
 import torch
 
+from conformance import scenario
 from conformance.backends.base import Backend, Case, Compiled
 from conformance.stage import STAGES, Stage
 from conformance.target import Target
@@ -34,10 +37,19 @@ class EagerBackend(Backend):
 
 class EagerCompiled(Compiled):
     def __init__(self, case: Case) -> None:
-        self.module = case.module()
+        self.case, self.module = case, case.module()
 
     def __call__(self, *inputs: Any) -> Any:
         return self.module(*inputs)
+
+    @contextmanager
+    def player(
+        self, stage: Stage | None = None, *, unfused: bool = False, uncached: bool = False
+    ) -> Iterator[tuple[Any, scenario.Run]]:
+        """With a module of its own: a scenario may change more of it than can be put back."""
+        module = self.case.module()
+        with torch.compiler.set_stance("force_eager"):
+            yield module, scenario.eager(module)
 
     def observe(self, stage: Stage) -> Observation:
         return Observation()

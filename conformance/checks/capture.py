@@ -13,11 +13,11 @@ from conformance.verdict import Kind
 def graphs(seen: Seen) -> Iterator[tuple[Kind, str]]:
     promised = seen.contract.capture
     breaks = seen.facts.get("breaks", promised.breaks)
-    if breaks != promised.breaks:
+    if promised.breaks is not None and breaks != promised.breaks:
         reasons = "; ".join(seen.facts.get("break_reasons", [])) or "no reason given"
         yield Kind.GRAPH_BREAK, f"{breaks} graph breaks, contract says {promised.breaks}: {reasons}"
     graphs = seen.facts.get("graphs", promised.graphs)
-    if graphs != promised.graphs:
+    if promised.graphs is not None and graphs != promised.graphs:
         yield Kind.GRAPH_BREAK, f"{graphs} graphs, contract says {promised.graphs}"
 
 

@@ -1,4 +1,4 @@
-"""Fusion: how many kernels and library calls."""
+"""Fusion: how many kernels and library calls, and what they cost by the compiler's own accounting."""
 
 from __future__ import annotations
 
@@ -29,3 +29,11 @@ def library(seen: Seen) -> Iterator[tuple[Kind, str]]:
     if calls is not None and promised is not None and len(calls) != promised:
         kind = Kind.UNFUSED if len(calls) > promised else Kind.OVERFUSED
         yield kind, f"{len(calls)} library calls ({', '.join(calls) or 'none'}), contract says {promised}"
+
+
+@check("FUS004", Stage.FUSION, "needs no more temporaries and moves no more bytes than the contract allows")
+def cost(seen: Seen) -> Iterator[tuple[Kind, str]]:
+    for name in ("temporaries", "bytes_moved"):
+        shown, allowed = seen.facts.get(name), getattr(seen.contract.fusion, name)
+        if shown is not None and allowed is not None and shown > allowed:
+            yield Kind.UNFUSED, f"{name.replace('_', ' ')}: {shown}, contract allows {allowed}"

@@ -39,3 +39,9 @@ def memory(seen: Seen) -> Iterator[tuple[Kind, str]]:
 def lifetime(seen: Seen) -> Iterator[tuple[Kind, str]]:
     for output in seen.facts.get("silently_overwritten", ()):
         yield Kind.STALE_OUTPUT, f"{output} was overwritten by the next call of the same step, and no error says so"
+
+
+@check("RUN007", Stage.RUNTIME, "random numbers of the default settings: seeds, distribution, independence, one mask for forward and backward")
+def draws(seen: Seen) -> Iterator[tuple[Kind, str]]:
+    for detail in seen.facts.get("wrong_draws", ()):
+        yield Kind.WRONG_RESULT, detail

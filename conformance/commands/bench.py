@@ -23,7 +23,7 @@ from conformance.library import load
 @click.command("bench")
 @click.option("-m", "--micrograph", "glob", default="[nmp][oau]*.[a-m]*", metavar="GLOB", help="what to measure on")
 @click.option("--part", type=click.Choice(["trace", "suite", "headless", "tensorrt", "fuzz"]), multiple=True, help="only these parts")
-@click.option("--json", "as_json", is_flag=True)
+@click.option("--json", "as_json", is_flag=True, help="print the numbers as JSON")
 def bench(glob: str, part: tuple[str, ...], as_json: bool) -> int:
     """Traced ÷ bare compile; the suite ÷ bare compiles; a second run ÷ the first."""
     names = select(load(), glob, "micrograph")
@@ -89,7 +89,7 @@ def _trace(names: list[str]) -> tuple[str, float, str]:
                 compiled.close()
             else:
                 with tempfile.TemporaryDirectory() as folder, empty_caches(Path(folder)):
-                    torch._dynamo.reset()
+                    torch.compiler.reset()
                     module = case.module()
                     oracle.run(torch.compile(module), case.inputs(0), module)
             spent[way] = min(spent.get(way, 1e9), time.perf_counter() - start)
@@ -98,15 +98,17 @@ def _trace(names: list[str]) -> tuple[str, float, str]:
 
 
 BARE = """
-import sys, time, json, torch
-from conformance import micrograph
-import torch._inductor.utils as u
+import sys, tempfile, time
+from pathlib import Path
+import torch
+from conformance.backends.inductor.compiled import empty_caches
+from conformance.library import load
 library = load()
 start = time.perf_counter()
 for name in sys.argv[1:]:
     m = library[name]
-    torch._dynamo.reset()
-    with u.fresh_cache():
+    torch.compiler.reset()
+    with tempfile.TemporaryDirectory() as folder, empty_caches(Path(folder)):
         module, inputs = m.build(), m.example()
         with torch.set_grad_enabled(any(getattr(i, "grad", False) for i in m.inputs)):
             try:

@@ -23,12 +23,18 @@ def doctor(backend: tuple[str, ...], as_json: bool) -> None:
         name: {target: {str(s): why for s, why in b.unavailable(Target.parse(target)).items()} for target in b.targets()}
         for name, b in found.items()
     }
+    settings = {name: b.settings_changed() for name, b in found.items()}
     if as_json:
-        click.echo(json.dumps({"versions": versions, "unavailable": reasons}, indent=2))
+        click.echo(json.dumps({"versions": versions, "unavailable": reasons, "settings": settings}, indent=2))
         return
     from conformance.report.terminal import doctor_table
 
     Console().print(doctor_table(reasons, versions))
+    for name, changed in settings.items():
+        if changed:
+            click.echo(f"\nSettings of {name} that the suite changes:")
+        for setting, why in changed.items():
+            click.echo(f"  {setting}: {why}")
 
 
 COMMANDS = [doctor]

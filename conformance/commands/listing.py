@@ -7,11 +7,12 @@ from dataclasses import asdict, fields, is_dataclass
 from typing import Any
 
 import click
-from rich.console import Console
 from rich.table import Table
 
 from conformance.cell import select
 from conformance.library import load
+from conformance.report.document import console
+from conformance.report.style import counted
 from conformance.stage import STAGES
 
 
@@ -50,12 +51,13 @@ def listing(glob: str, folder: str, what: str | None, as_json: bool) -> None:
         return
     table = Table(box=None, header_style="bold", pad_edge=False)
     for column in ("micrograph", "what it is for", "contract"):
-        table.add_column(column)
+        table.add_column(column, no_wrap=column == "micrograph", overflow="fold")
     for name, m in chosen.items():
         table.add_row(name, m.summary(), in_words(m.contract))
-    console = Console()
-    console.print(table)
-    console.print(f"{len(chosen)} micrographs in {len({name.split('.')[0] for name in chosen})} families", style="dim")
+    families = len({name.split(".")[0] for name in chosen})
+    out = console()
+    out.print(table)
+    out.print(f"{counted(len(chosen), 'micrograph')} in {families} {'family' if families == 1 else 'families'}", style="dim")
 
 
 def in_words(contract: Any) -> str:

@@ -15,7 +15,7 @@ os.environ.setdefault("TORCHINDUCTOR_COMPILE_THREADS", "1")
 from conformance import backends
 from conformance.fuzz import graph_gen
 from conformance.fuzz.commands import quiet
-from conformance.fuzz.example import generated
+from conformance.fuzz.graph import micrograph_of
 from conformance.fuzz.known import Register
 from conformance.fuzz.runner import Rejected, Served, Tally, runner_for
 from conformance.fuzz.search import PROFILES, Profile, search
@@ -86,8 +86,8 @@ def _graphs(backend: Any, profile: Profile, count: int = 12) -> dict[str, Any]:
     tally, alarms, started = Tally(), 0, time.perf_counter()
     register = Register.of(backend, CPU)
     for number in range(count):
-        source = graph_gen.source(number)
-        runner = runner_for(backend, CPU, generated(source), tally, source, register)
+        graph = graph_gen.graph(number)
+        runner = runner_for(backend, CPU, micrograph_of(graph), tally, graph, register)
         alarms += search(runner, graph_gen.budget(profile), number) is not None
         runner.close()
     minutes = (time.perf_counter() - started) / 60

@@ -20,14 +20,20 @@ from conformance.library import load
 
 
 @click.command("fuzz")
-@click.option("-b", "--backend", default="inductor", show_default=True, metavar="B")
+@click.option("-b", "--backend", default="inductor", show_default=True, metavar="B", help="the compiler to fuzz")
 @click.option("-t", "--target", metavar="T", help="cpu, cuda, sm_90 … (default: the backend's own)")
 @click.option(
     "-m", "--micrograph", "globs", multiple=True, metavar="GLOB", help="e.g. 'norm.*'; `generated`: made-up graphs (default: all)"
 )
 @click.option("--micrographs", "folder", metavar="DIR", help="your own micrographs")
 @click.option("--minutes", type=click.FloatRange(min=0, min_open=True), help="how long (default: as the profile says)")
-@click.option("--profile", type=click.Choice(["ci", "nightly", "deep"]), default="nightly", show_default=True)
+@click.option(
+    "--profile",
+    type=click.Choice(["ci", "nightly", "deep"]),
+    default="nightly",
+    show_default=True,
+    help="how much is tried: ci the least, deep the most",
+)
 @click.option("--database", metavar="FOLDER|URL", help="failing examples: a folder, or redis://HOST:PORT")
 @click.option("--graphs/--no-graphs", default=None, help="also fuzz generated graphs (default: when no -m is given)")
 @click.option("--guards/--no-guards", default=True, help="also play sequences of calls against the model of guards")

@@ -10,7 +10,7 @@ from typing import Any
 from conformance import backends, plugins
 from conformance.backends.base import Case
 from conformance.examine import Examination
-from conformance.fuzz import guards
+from conformance.fuzz import guard_search
 from conformance.fuzz.example import Example, read
 from conformance.stage import STAGES, Stage
 from conformance.target import Target
@@ -19,7 +19,7 @@ from conformance.target import Target
 def findings(example: Example, backend: str, target: str) -> list[dict[str, Any]]:
     """What an examination finds in these calls, made one after the other on one compile."""
     if example.about != "answers":
-        return guards.replayed(example, backends.get(backend))
+        return guard_search.replayed(example, backends.get(backend))
     micrograph = example.as_micrograph()
     found = backends.get(backend)
     stages = [stage for stage in STAGES if stage is not Stage.CACHE]

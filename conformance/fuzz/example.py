@@ -1,31 +1,49 @@
-"""One case that the fuzzer ran, as plain data: from it come the inputs, the repro, and a micrograph of the deterministic lane."""
+"""One case that the fuzzer ran, as plain data: from it come the inputs, the repro, and a micrograph of the suite.
+
+Files of examples are anybody's: they name micrographs of the library, ops of the tables and numbers, and nothing in
+them is run or taken for a path.
+"""
 
 from __future__ import annotations
 
 import hashlib
 import json
+import math
 import re
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, replace
-from functools import cache
 from pathlib import Path
 from typing import Any
 
+import msgspec
 import torch
 
 from conformance import oracle, paths
 from conformance.contract import Capture, Contract, Runtime
 from conformance.errors import UsageError, unknown
+from conformance.files import mismatch, read_json
+from conformance.fuzz.graph import Graph, micrograph_of
 from conformance.inputs import Scalar, Tensor, Value, make_tensor
-from conformance.layouts import LAYOUTS, place
+from conformance.layouts import LAYOUTS, place, possible
 from conformance.library import load
 from conformance.micrograph import Micrograph
 
-SCHEMA = "conformance/example/1"
+SCHEMA = "conformance/example/2"
+OLD = "conformance/example/1"  # held generated graphs as source text
 
 # How to fill an input whose spec says `normal`; simplest first.
 VALUES = ("as declared", "ties", "zeros", "large", "tiny", "huge", "inf", "nan", "mixed")
 INTEGERS = ("as declared", "zeros", "extreme")
+DTYPES = frozenset(name for name, value in vars(torch).items() if isinstance(value, torch.dtype))
+MODES = ("", "grad", "autocast", "inference")
+STANCES = ("force_eager", "eager_on_recompile", "fail_on_recompile")
+RESTART = "restart"
+ABOUT = ("answers", "guards", "guards, compiled")
+# What may stand in a file.
+MAX_CALLS = 1_000
+MAX_SIZE = 1 << 20  # of a dim
+MAX_ELEMENTS = 1 << 24  # of an input
+_NAME = re.compile(r"[A-Za-z_]\w*(\.[A-Za-z_]\w*)+")
 
 
 @dataclass(frozen=True)
@@ -47,10 +65,13 @@ class Call:
     dtype: str = ""  # of all inputs that allow it, and of the module; "": as declared
     seed: int = 0
     mode: str = ""  # what surrounds the call: grad, autocast, inference
-    stance: str = ""  # of torch.compiler.set_stance, for this call; "restart": Dynamo forgets, as in a new process, and caches do not
-    scalars: tuple[tuple[int, float], ...] = ()  # inputs that are numbers, where they are not as declared
+    # Of torch.compiler.set_stance, for this call. "restart": Dynamo forgets, as in a new process, and caches do not.
+    stance: str = ""
+    scalars: tuple[tuple[int, int | float], ...] = ()  # inputs that are numbers, where they are not as declared
 
-    def inputs(self, micrograph: type[Micrograph], dims: Mapping[str, int] | None = None, device: str = "cpu") -> tuple[Any, ...]:
+    def inputs(
+        self, micrograph: type[Micrograph], dims: Mapping[str, int] | None = None, device: str = "cpu"
+    ) -> tuple[Any, ...]:
         sizes = {**micrograph.dims, **self.dims, **(dims or {})}
         made: list[Any] = []
         numbers = dict(self.scalars)
@@ -68,7 +89,9 @@ class Call:
                 value.requires_grad_(True)
         return tuple(made)
 
-    def _tensor(self, spec: Tensor, given: Given, index: int, sizes: Mapping[str, int], made: list[Any], device: str) -> torch.Tensor:
+    def _tensor(
+        self, spec: Tensor, given: Given, index: int, sizes: Mapping[str, int], made: list[Any], device: str
+    ) -> torch.Tensor:
         """Laid out on the device itself: a copy of a tensor to it would be dense."""
         shape = spec.sizes(sizes)
         strides, offset, count = place(given.layout, shape)
@@ -76,7 +99,9 @@ class Call:
         if shares is not None:
             storage = made[shares].untyped_storage()
             count_there = storage.nbytes() // made[shares].element_size()
-            base = torch.empty(0, dtype=made[shares].dtype, device=made[shares].device).set_(storage, 0, (count_there,), (1,))
+            base = torch.empty(0, dtype=made[shares].dtype, device=made[shares].device).set_(
+                storage, 0, (count_there,), (1,)
+            )
             if base.numel() < count:
                 raise UsageError(f"input {index} does not fit into the storage of input {shares}")
         else:
@@ -95,7 +120,9 @@ def fill(spec: Tensor, values: str, count: int, dims: Mapping[str, int], generat
     if values == "as declared" or not made.numel():
         return made
     if not made.is_floating_point():
-        extremes = torch.tensor([torch.iinfo(made.dtype).min, torch.iinfo(made.dtype).max, 0, 1, -1 if made.dtype.is_signed else 2])
+        extremes = torch.tensor(
+            [torch.iinfo(made.dtype).min, torch.iinfo(made.dtype).max, 0, 1, -1 if made.dtype.is_signed else 2]
+        )
         return extremes[torch.randint(0, 5, (count,), generator=generator)].to(made.dtype)
     limits = torch.finfo(made.dtype)
     if values in SCALES:
@@ -120,7 +147,7 @@ class Example:
     micrograph: str  # by name in the library; for a generated one, the name of its class
     calls: tuple[Call, ...]
     dynamic: tuple[str, ...] = ()
-    source: str = ""  # of a generated micrograph
+    graph: Graph | None = None  # of a generated micrograph
     mutates: tuple[int, ...] | None = None
     about: str = "answers"  # or "guards": what is wrong is when it captured again; "guards, compiled": and compiled
     unbacked: tuple[str, ...] = ()  # dims whose size the compiler may not even look at
@@ -131,56 +158,109 @@ class Example:
 
     @classmethod
     def from_json(cls, data: Any, where: str = "the example") -> Example:
-        if not isinstance(data, dict) or data.get("schema") != SCHEMA:
-            raise UsageError(f"{where} is not an example: expected schema {SCHEMA!r}")
-        try:
-            calls = tuple(_call(c) for c in data["calls"])
-            mutates = None if data["mutates"] is None else tuple(data["mutates"])
-            example = cls(
-                data["micrograph"],
-                calls,
-                tuple(data["dynamic"]),
-                data["source"],
-                mutates,
-                data.get("about", "answers"),
-                tuple(data.get("unbacked", ())),
-                int(data.get("limit", 8)),
+        """The example that a file's data describes, checked as far as that goes without its micrograph."""
+        schema = data.get("schema") if isinstance(data, dict) else None
+        if schema == OLD:
+            raise UsageError(
+                f"{where} was written by an older suite ({OLD}), which kept graphs as code; this one does not run code"
+                " from files: find it again with `conformance fuzz`, then `conformance pin` it"
             )
-        except (KeyError, TypeError, ValueError) as error:
-            raise UsageError(f"{where} is damaged: {type(error).__name__}: {error}") from None
-        for layout in {g.layout for c in calls for g in c.given}:
-            if layout not in LAYOUTS:
-                raise unknown("layout", layout, LAYOUTS)
+        if schema != SCHEMA:
+            raise UsageError(f"{where} is not an example: expected schema {SCHEMA!r}")
+        if problem := mismatch(data, cls):
+            raise UsageError(f"{where} is damaged: {problem}")
+        example = msgspec.convert(data, cls)
+        if problem := _problem(example):
+            raise UsageError(f"{where} is damaged: {problem}")
         return example
 
     @property
     def id(self) -> str:
         return hashlib.sha256(json.dumps(self.to_json(), sort_keys=True).encode()).hexdigest()[:8]
 
-    def base(self) -> type[Micrograph]:
-        if self.source:
-            return generated(self.source)
-        file = paths.micrographs() / f"{self.micrograph.split('.')[0]}.py"
-        library = load(file if file.exists() else paths.micrographs())
-        if self.micrograph not in library:
-            raise unknown("micrograph", self.micrograph, library)
-        return library[self.micrograph]
+    @property
+    def source(self) -> str:
+        """The text of a generated micrograph; empty for one of the library."""
+        return self.graph.source() if self.graph is not None else ""
 
-    def as_micrograph(self, base: type[Micrograph] | None = None, module: str = "conformance_micrographs.fuzz") -> type[Micrograph]:
-        """A micrograph like any other, whose inputs are those of the calls: every backend and every stage can have it."""
+    def base(self) -> type[Micrograph]:
+        """The micrograph that is called."""
+        found = micrograph_of(self.graph) if self.graph is not None else _from_library(self.micrograph)
+        if found.name() != self.micrograph:
+            raise UsageError(f"the example is of {self.micrograph!r}, and its graph is {found.name()}")
+        if problem := _misfit(self, found):
+            raise UsageError(f"the example does not fit {self.micrograph}: {problem}")
+        return found
+
+    def as_micrograph(
+        self, base: type[Micrograph] | None = None, module: str = "conformance_micrographs.fuzz"
+    ) -> type[Micrograph]:
+        """A micrograph like any other, whose inputs are those of the calls: for every backend and every stage."""
         return as_micrograph(self, base or self.base(), module)
 
 
-def _call(data: Mapping[str, Any]) -> Call:
-    return Call(
-        dict(data["dims"]),
-        tuple(Given(**given) for given in data["given"]),
-        str(data["dtype"]),
-        int(data["seed"]),
-        str(data.get("mode", "")),
-        str(data.get("stance", "")),
-        tuple((int(index), value) for index, value in data.get("scalars", ())),
-    )
+def _from_library(name: str) -> type[Micrograph]:
+    """A micrograph that ships with the suite. Its file is looked up among those there are: a name is no path."""
+    root = paths.micrographs()
+    files = {".".join(file.relative_to(root).with_suffix("").parts): file for file in root.rglob("[!_]*.py")}
+    file = files.get(name.rpartition(".")[0])
+    if file is None or file.stem == "pinned":
+        raise unknown("micrograph", name, files)
+    library = load(root) if file.parent != root else load(file)
+    if name not in library:
+        raise unknown("micrograph", name, library)
+    return library[name]
+
+
+def _problem(example: Example) -> str:
+    """What no example may have; empty if there is nothing."""
+    if example.graph is not None:
+        example.graph.check()
+    calls = example.calls
+    given = [one for call in calls for one in call.given]
+    words: list[tuple[str, Any, Any]] = [
+        *(("layout", one.layout, LAYOUTS) for one in given),
+        *(("values", one.values, (*VALUES, *INTEGERS)) for one in given),
+        *(("dtype", call.dtype, ("", *DTYPES)) for call in calls),
+        *(("mode", call.mode, MODES) for call in calls),
+        *(("stance", call.stance, ("", RESTART, *STANCES)) for call in calls),
+        ("about", example.about, ABOUT),
+    ]
+    for what, word, known in words:
+        if word not in known:
+            return str(unknown(what, word[:80], [name for name in known if name]))
+    checks = {
+        f"{example.micrograph[:80]!r} is not the name of a micrograph": _NAME.fullmatch(example.micrograph),
+        f"it has {len(calls)} calls": 0 < len(calls) <= MAX_CALLS,
+        "a size is negative or too large": all(0 <= n <= MAX_SIZE for call in calls for n in call.dims.values()),
+        "a seed is negative or too large": all(0 <= call.seed < 1 << 40 for call in calls),
+        "a number is not finite": all(math.isfinite(number) for call in calls for _, number in call.scalars),
+        f"a limit of {example.limit} captures": 0 < example.limit <= 10_000,
+    }
+    return next((text for text, fine in checks.items() if not fine), "")
+
+
+def _misfit(example: Example, base: type[Micrograph]) -> str:
+    """What the micrograph cannot be called with; empty if there is nothing."""
+    count, dims = len(base.inputs), {*base.dims}
+    for name in {*example.dynamic, *example.unbacked, *(dim for call in example.calls for dim in call.dims)} - dims:
+        return str(unknown("dim", name[:80], dims))
+    if any(not 0 <= index < count for index in example.mutates or ()):
+        return f"it has {count} inputs"
+    for call in example.calls:
+        if len(call.given) != count:
+            return f"a call gives {len(call.given)} inputs, and it takes {count}"
+        if any(one.shares is not None and not 0 <= one.shares < place for place, one in enumerate(call.given)):
+            return "an input can lie only in the storage of an earlier one"
+        if any(not 0 <= index < count or not isinstance(base.inputs[index], Scalar) for index, _ in call.scalars):
+            return "a number is given for an input that is none"
+        sizes = {**base.dims, **call.dims}
+        for spec, one in zip(base.inputs, call.given, strict=True):
+            if isinstance(spec, Tensor) and math.prod(spec.sizes(sizes)) > MAX_ELEMENTS:
+                return f"an input has more than {MAX_ELEMENTS:,} elements"
+            if isinstance(spec, Tensor) and not possible(one.layout, len(spec.names())):
+                return f"the layout {one.layout} is not for {len(spec.names())} dims"
+    return ""
 
 
 def as_micrograph(example: Example, base: type[Micrograph], module: str) -> type[Micrograph]:
@@ -228,27 +308,6 @@ def written(example: Example, base: type[Micrograph]) -> tuple[int, ...]:
     return () if outcome.error is not None else tuple(oracle.mutated(outcome, inputs))
 
 
-# ---------------------------------------------------------------------------------- generated micrographs
-
-
-@cache
-def generated(source: str) -> type[Micrograph]:
-    """The micrograph that a source text defines. It is kept in a file, since a class must be found again by its file."""
-    from conformance.fuzz.home import home
-
-    name = re.search(r"^class (\w+)\(Micrograph\)", source, re.M)
-    if name is None:
-        raise UsageError("the example's source has no Micrograph class")
-    folder = home() / "graphs"
-    folder.mkdir(parents=True, exist_ok=True)
-    file = folder / f"generated_{hashlib.sha256(source.encode()).hexdigest()[:10]}.py"
-    if not file.exists():
-        file.write_text(source)
-    return next(iter(load(file).values()))
-
-
 def read(path: Path) -> Example:
-    try:
-        return Example.from_json(json.loads(path.read_text()), str(path))
-    except (OSError, json.JSONDecodeError) as error:
-        raise UsageError(f"{path} cannot be read as an example: {error}") from None
+    """The example in a file."""
+    return Example.from_json(read_json(path, "the example"), str(path))

@@ -12,10 +12,13 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any, TypedDict
+
+import msgspec
 
 from conformance import environment, paths
 from conformance.errors import UsageError, unknown
+from conformance.files import mismatch, parse_json, read_regular
 from conformance.fuzz.example import Example
 from conformance.fuzz.home import home
 from conformance.oracle import Difference
@@ -37,6 +40,25 @@ def key_of(micrograph: str, stage: str | None, difference: Difference) -> str:
     return "|".join((difference.kind.value, micrograph, normalized(difference.where)))
 
 
+MAX_FILE = 256 << 20
+
+
+class FindingLine(TypedDict):
+    """A finding as it is written. Its id and its micrograph's name become names of files."""
+
+    id: Annotated[str, msgspec.Meta(pattern=r"\A[0-9a-f]{8}\Z")]
+    key: str
+    backend: Annotated[str, msgspec.Meta(pattern=r"\A\w{1,80}\Z")]
+    target: Annotated[str, msgspec.Meta(pattern=r"\A\w{1,80}\Z")]
+    stage: str
+    kind: str
+    detail: str
+    example: dict[str, Any]
+    versions: dict[str, str]
+    found: str
+    confirmed: bool
+
+
 @dataclass(frozen=True)
 class Finding:
     id: str
@@ -55,8 +77,10 @@ class Finding:
         return {**{k: v for k, v in vars(self).items() if k != "example"}, "example": self.example.to_json()}
 
     @classmethod
-    def from_json(cls, data: dict[str, Any]) -> Finding:
-        return cls(**{**data, "example": Example.from_json(data["example"], f"finding {data.get('id')}")})
+    def from_json(cls, data: Any) -> Finding:
+        if problem := mismatch(data, FindingLine):
+            raise UsageError(f"not a finding: {problem}")
+        return cls(**{**data, "example": Example.from_json(data["example"], f"finding {data['id']}")})
 
     def __str__(self) -> str:
         return f"{self.stage}/{self.backend}/{self.target}/{self.example.micrograph}: {self.kind}: {self.detail}"
@@ -91,12 +115,18 @@ def confirm(finding: Finding, python: str = sys.executable, timeout: float = 600
         try:
             ended = subprocess.run(command, capture_output=True, text=True, timeout=timeout, env=env)
         except subprocess.TimeoutExpired:
-            return replace(finding, kind="timeout", detail=f"no end after {timeout:.0f} s in a fresh process", confirmed=True)
+            return replace(
+                finding, kind="timeout", detail=f"no end after {timeout:.0f} s in a fresh process", confirmed=True
+            )
         if not answer.exists():
             if ended.returncode < 0:
-                return replace(finding, kind="crash", detail=f"the process died with signal {-ended.returncode}", confirmed=True)
+                return replace(
+                    finding, kind="crash", detail=f"the process died with signal {-ended.returncode}", confirmed=True
+                )
             said = (ended.stderr.strip().splitlines() or ["it said nothing"])[-1]
-            return replace(finding, detail=f"{finding.detail} (a fresh process ended with code {ended.returncode}: {said[:200]})")
+            return replace(
+                finding, detail=f"{finding.detail} (a fresh process ended with code {ended.returncode}: {said[:200]})"
+            )
         said = json.loads(answer.read_text())
     if not said["findings"]:
         return finding
@@ -116,14 +146,17 @@ class Findings:
         self.known: dict[str, Finding] = {finding.id: finding for finding in self._read()}
 
     def _read(self) -> Iterator[Finding]:
+        if not os.path.lexists(self.path):
+            return
         try:
-            lines = self.path.read_text().splitlines()
-        except OSError:
+            lines = read_regular(self.path, "the findings", MAX_FILE).splitlines()
+        except UsageError as error:
+            self.problems.append(str(error))
             return
         for number, line in enumerate(lines, 1):
             try:
-                yield Finding.from_json(json.loads(line))
-            except (KeyError, ValueError, TypeError, UsageError) as error:
+                yield Finding.from_json(parse_json(line, "the line"))
+            except (TypeError, UsageError) as error:
                 self.problems.append(f"{self.path}:{number} is left out: {error}")
 
     def add(self, finding: Finding) -> None:

@@ -10,25 +10,25 @@
     repro = "reports/repros/….py"                # or: url = "https://github.com/…"
     why = "an int16 input is refused"
 
-What the suite expects of a micrograph (`fixtures/expectations`) is known as well.
+They stand in `fixtures/expectations/*.toml`, beside what the suite expects of its micrographs, which is known as well.
 """
 
 from __future__ import annotations
 
 import inspect
 import re
-import tomllib
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from fnmatch import fnmatchcase
 from pathlib import Path
-from typing import Any
+from typing import Any, TypedDict
 
 from conformance import environment, expectations, paths
 from conformance.backends.base import Backend
 from conformance.errors import UsageError, unknown
 from conformance.expectations import Expectation
+from conformance.files import mismatch, read_toml
 from conformance.fuzz.example import Call
 from conformance.fuzz.strategies import ops
 from conformance.inputs import Tensor
@@ -38,8 +38,30 @@ from conformance.stage import STAGES, Stage
 from conformance.target import Target
 from conformance.verdict import Kind
 
-HOME = paths.data() / "fixtures" / "known"
-KEYS = {"backend", "kind", "detail", "graph", "when", "avoid", "repro", "url", "why"}
+HOME = paths.data() / "fixtures" / "expectations"
+# A repeated group that itself repeats without bound, as `(a+)+`: it takes years to find out that it does not match.
+RUNAWAY = re.compile(r"\((?:[^()\\]|\\.)*[*+](?:[^()\\]|\\.)*\)(?:[*+]|\{\d+,)")
+
+
+class Entry(TypedDict, total=False):
+    """An entry as it is written; `File` is a file of them."""
+
+    backend: str
+    kind: str
+    detail: str
+    graph: str
+    when: str
+    avoid: bool
+    repro: str
+    url: str
+    why: str
+
+
+class File(TypedDict, total=False):
+    known: list[Entry]
+
+
+KEYS = frozenset(Entry.__annotations__)
 
 
 @dataclass(frozen=True)
@@ -64,10 +86,10 @@ class Known:
 def load(folder: Path = HOME) -> list[Known]:
     found = []
     for file in sorted(folder.glob("*.toml")):
-        try:
-            entries = tomllib.loads(file.read_text()).get("known", [])
-        except (tomllib.TOMLDecodeError, OSError, UnicodeDecodeError) as error:
-            raise UsageError(f"{file} is not TOML: {error}") from None
+        data, _ = read_toml(file)
+        if problem := mismatch(data, File):
+            raise UsageError(f"{file}: {problem}")
+        entries = data.get("known", [])
         found += [_entry(entry, f"{file.name} entry {number}") for number, entry in enumerate(entries, 1)]
     return found
 
@@ -83,9 +105,12 @@ def _entry(data: dict[str, Any], source: str) -> Known:
         if kind not in {k.value for k in Kind}:
             raise unknown(f"kind in {source}", kind, [k.value for k in Kind])
     for key in ("detail", "graph"):
+        pattern = data.get(key, "")
+        if len(pattern) > 500 or RUNAWAY.search(pattern):
+            raise UsageError(f"{source}: {key} is a regular expression that may not end: at most 500 characters, and no (a+)+")
         try:
-            re.compile(data.get(key, ""))
-        except re.error as error:
+            re.compile(pattern)
+        except (re.error, OverflowError, RecursionError) as error:
             raise UsageError(f"{source}: {key} is no regular expression: {error}") from None
     detail, graph, when = (data.get(key, "") for key in ("detail", "graph", "when"))
     return Known(data["backend"], data["kind"], detail, graph, when, link, data["why"], bool(data.get("avoid")))
@@ -104,7 +129,7 @@ class Register:
     @classmethod
     def of(cls, backend: Backend, target: Target) -> Register:
         versions = {**environment.versions(), **backend.versions()}
-        holds = lambda when: Expectation("", "", "", when, "", "", "fixtures/known").holds(versions)
+        holds = lambda when: Expectation("", "", "", when, "", "", "fixtures/expectations").holds(versions)
         entries = [e for e in load() if fnmatchcase(backend.name, e.backend) and holds(e.when)]
         return cls(entries, [e for e in expectations.load().entries if e.holds(versions)], backend.name, target.name)
 

@@ -251,3 +251,91 @@ WINDOWS: tuple[tuple[int, str, str], ...] = (
     (2, "F.one_hot((torch.nan_to_num({0}) > 0).long().sum(-1) % 3, 3)", "3"),
 )
 STEPPED_WINDOWS = ("one_hot",)  # take exact values only
+
+# ---------------------------------------------------------------------------------------------- views, by name
+
+VIEWS = {
+    "unsqueeze": "{0}.unsqueeze({d})",
+    "narrow": "{0}.narrow({d}, 1, {0}.shape[{d}] - 1)",
+    "chunk": "{0}.chunk(2, dim={d})[0]",
+    "movedim": "{0}.movedim({d}, 0)",
+    "reshape": "{0}.reshape(-1)",
+    "unfold": "{0}.unfold({d}, 2, 1)",
+    "diag_embed": "torch.diag_embed({0}, dim1={d}, dim2=-1)",
+    "step": "{0}[..., ::2]",
+    "transpose": "{0}.transpose(-1, -2)",
+    "flatten": "{0}.flatten(0, 1)",
+    "squeeze": "{0}.squeeze({d})",
+}
+EXPANDS = {  # by rank and dim
+    (rank, dim): f"{{0}}.expand({', '.join('3' if i == dim else '-1' for i in range(rank))})"
+    for rank in range(1, 13)
+    for dim in range(rank)
+}
+JOINED = {
+    "stack": "torch.stack(({0}, {1}), dim={d})",
+    "cat": "torch.cat(({0}, {1}), dim={d})",
+    "matmul": "{0} @ {1}",
+    "gram": "{0} @ {0}.transpose(-1, -2)",
+}
+COMPLEX = ("{0}.abs()", "{0} * {0}", "{0}.conj()", "torch.view_as_real({0})[..., 0]")
+
+# -------------------------------------------------------------------------- with the indices of the input `at`
+
+INDEXED = (
+    "{0}.index_fill({d}, at, 1)",
+    "torch.zeros_like({0}).index_add({d}, at, {0}.index_select({d}, at))",
+    "{0}.index_reduce({d}, at, {0}.index_select({d}, at), 'amax')",
+    "{0}.index_reduce({d}, at, {0}.index_select({d}, at), 'mean', include_self=False)",
+)
+INDEX_PUT = "torch.index_put({0}, (at,), {0}[at] * 2, accumulate=True)"
+SELECTS = {
+    "index_select": "torch.index_select({0}, {d}, at)",
+    "index": "{0}[at]",
+    "from_the_end": "{0}[-1 - at]",
+    "pairs": "{0}[at.unsqueeze(-1), at]",
+}
+SCATTERS = (
+    "{0}.scatter_reduce(0, at, {0}[at], 'amin')",
+    "{0}.scatter_reduce(0, at, {0}[at], 'sum', include_self=False)",
+    "{0}.scatter_add(0, at, {0}[at])",
+    "{0}.scatter_reduce(0, at, {0}[at].clamp(-1, 1), 'prod')",
+)
+
+# ------------------------------------------------------------------------------------------ all that there is
+
+REDUCTIONS = (*REDUCE, *REDUCE_KEEPING, *REDUCE_STEPS, *REDUCE_INTEGER)
+
+
+def keeping_dim(reduction: str) -> str:
+    """The reduction whose result keeps its dim, with size 1."""
+    return f"({reduction}).unsqueeze({{d}})"
+
+
+WRITTEN = frozenset({*WRITES, *WRITES_SMOOTH})
+KNOWN = WRITTEN | {
+    *SMOOTH,
+    *KEEPING,
+    *STEPS,
+    *INTEGER,
+    *BOOLEAN,
+    *COMPLEX,
+    *BINARY_SMOOTH,
+    *BINARY_KEEPING,
+    *BINARY_STEPS,
+    *BINARY_INTEGER,
+    *BINARY_BOOLEAN,
+    *MIXED,
+    *SAME_SHAPE,
+    *SAME_KEEPING,
+    *REDUCTIONS,
+    *(keeping_dim(op) for op in REDUCTIONS if "select" not in op),
+    *(op for _, op, _ in WINDOWS),
+    *VIEWS.values(),
+    *EXPANDS.values(),
+    *JOINED.values(),
+    *INDEXED,
+    INDEX_PUT,
+    *SELECTS.values(),
+    *SCATTERS,
+}

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import pytest
@@ -40,7 +40,7 @@ def _fuzzed(config: pytest.Config, few: tuple[str, ...] = FEW) -> Iterator[Any]:
 
 
 def _guarded(config: pytest.Config) -> Iterator[Any]:
-    from conformance.fuzz.guards import playable
+    from conformance.fuzz.guard_search import playable
 
     for param in _fuzzed(config, FEW_GUARDED):
         backend, target, micrograph = param.values[0]
@@ -53,7 +53,7 @@ def _compiling(config: pytest.Config) -> Iterator[Any]:
         yield pytest.param((backend, target), id=f"{backend}-{target}", marks=getattr(pytest.mark, backend))
 
 
-PARAMS = {"fuzzed": _fuzzed, "guarded": _guarded, "compiling": _compiling}
+PARAMS: dict[str, Callable[[pytest.Config], Iterator[Any]]] = {"fuzzed": _fuzzed, "guarded": _guarded, "compiling": _compiling}
 
 
 def _target(name: str) -> Any:

@@ -10,6 +10,8 @@ from typing import Any
 
 import torch
 
+from conformance import backends
+from conformance.backends.base import HasRepro
 from conformance.fuzz.example import Call, Example
 from conformance.fuzz.finding import Finding
 from conformance.fuzz.home import home
@@ -44,9 +46,18 @@ def script(finding: Finding) -> str:
         steps=base.steps,
         needs=NEEDS.get(finding.backend, ""),
         device=repr(device),
-        compile_entry=ENTRIES.get(finding.backend, ENTRIES[""]).format(mode=MODES.get(finding.backend, "")),
+        compile_entry=_compile_entry(finding),
         note=NOTES.get(finding.backend, f"Found for {finding.target} without a GPU; this needs one.\n" if "sm_" in finding.target else ""),
     )
+
+
+def _compile_entry(finding: Finding) -> str:
+    """The text of the function that compiles a module: the backend's own, where it has one."""
+    backend = backends.get(finding.backend)
+    if isinstance(backend, HasRepro) and (entry := backend.repro_entry(finding.stage)) is not None:
+        name, text = entry
+        return f"\n{text}\n\n\ndef compile_entry(module, inputs):\n    return {name}(module)\n"
+    return ENTRIES.get(finding.backend, ENTRIES[""]).format(mode=MODES.get(finding.backend, ""))
 
 
 MODES = {"inductor_cudagraphs": ', mode="reduce-overhead"', "inductor_max_autotune": ', mode="max-autotune"'}

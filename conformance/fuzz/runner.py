@@ -19,6 +19,7 @@ from conformance.backends.inductor.seam import seam
 from conformance.backends.inductor.watch import TRACE_LOG, listening
 from conformance.errors import UsageError
 from conformance.fuzz.example import Call, Example
+from conformance.fuzz.graph import Graph
 from conformance.fuzz.judge import judged
 from conformance.fuzz.known import Register
 from conformance.fuzz.strategies import Form, example_of, ops, trigger
@@ -58,13 +59,14 @@ class Runner:
     patience: float = 0.0  # seconds for one call; 0: as long as it takes
     register: Register | None = None  # of known defects
 
-    def __init__(self, backend: Backend, target: Target, micrograph: type[Micrograph], tally: Tally, source: str = "") -> None:
-        self.backend, self.target, self.micrograph, self.tally, self.source = backend, target, micrograph, tally, source
+    def __init__(self, backend: Backend, target: Target, micrograph: type[Micrograph], tally: Tally, graph: Graph | None = None) -> None:
+        self.backend, self.target, self.micrograph, self.tally, self.graph = backend, target, micrograph, tally, graph
+        self.source = graph.source() if graph is not None else ""
         self.ops: frozenset[str] = ops(micrograph)  # type: ignore[arg-type]
         self.history: list[Call] = []
 
     def example(self, form: Form, call: Call) -> Example:
-        return example_of(self.micrograph, replace(form, dynamic=False), call, (), self.source)
+        return example_of(self.micrograph, replace(form, dynamic=False), call, (), self.graph)
 
     def asked(self, call: Call) -> None:
         """On a GPU an index out of range costs the context, and with it the process: what eager takes is asked of the CPU first."""
@@ -196,8 +198,8 @@ class Served(Runner):
 
     most = 24  # programs kept
 
-    def __init__(self, backend: Any, target: Target, micrograph: type[Micrograph], tally: Tally, source: str = "") -> None:
-        super().__init__(backend, target, micrograph, tally, source)
+    def __init__(self, backend: Any, target: Target, micrograph: type[Micrograph], tally: Tally, graph: Graph | None = None) -> None:
+        super().__init__(backend, target, micrograph, tally, graph)
         self.entries: OrderedDict[Form, Entry] = OrderedDict()
         self.dynamic: tuple[str, ...] | None = None
         self.refusals: Counter[Form] = Counter()
@@ -212,7 +214,7 @@ class Served(Runner):
         return self.backend.compile_entry(fn)
 
     def example(self, form: Form, call: Call) -> Example:
-        return example_of(self.micrograph, form, call, self._markable(), self.source)
+        return example_of(self.micrograph, form, call, self._markable(), self.graph)
 
     def run(self, form: Form, call: Call) -> list[oracle.Difference]:
         if self.refusals[form] > 6:
@@ -350,10 +352,10 @@ def _plain_given(micrograph: type[Micrograph]) -> Iterator[Any]:
 
 
 def runner_for(
-    backend: Backend, target: Target, micrograph: type[Micrograph], tally: Tally, source: str = "", register: Register | None = None
+    backend: Backend, target: Target, micrograph: type[Micrograph], tally: Tally, graph: Graph | None = None, register: Register | None = None
 ) -> Runner:
     serves = isinstance(backend, Jit) and not target.headless
-    runner = (Served if serves else Runner)(backend, target, micrograph, tally, source)
+    runner = (Served if serves else Runner)(backend, target, micrograph, tally, graph)
     runner.register = register
     return runner
 
@@ -366,7 +368,7 @@ def reference(module: Any, inputs: tuple[Any, ...], case: Case, fn: Callable[...
     if ref.eager.error is not None:
         raise Rejected(f"{type(ref.eager.error).__name__}: {ref.eager.error}")
     if any(overlaps(inputs[index]) for index in oracle.mutated(ref.eager, inputs)):
-        raise Rejected("it writes to elements that share memory, and which write is the last is nobody's promise")
+        raise Rejected("it writes to elements that share memory, and which write is the last is not specified")
     return ref
 
 

@@ -89,8 +89,8 @@ def search(
     profile = fitted(profile, runner)
     found = pool(runner.micrograph, profile.forms, number % POOLS)
     # A graph whose guards ask for a compile at almost every size has had its turn after so many: sooner, if it is one of thousands.
-    most = runner.tally.compiles + (4 if runner.source else 10) * profile.forms
-    fixed = fixed_sizes(runner.micrograph, runner.static(), 2 if runner.source else 4, number)
+    most = runner.tally.compiles + (4 if runner.graph else 10) * profile.forms
+    fixed = fixed_sizes(runner.micrograph, runner.static(), 2 if runner.graph else 4, number)
     alarms: list[tuple[float, Alarm]] = []
     barren: Counter[Form] = Counter()  # how often in a row a form was rejected
 
@@ -148,7 +148,7 @@ def fitted(profile: Profile, runner: Runner) -> Profile:
 
 
 def check(runner: Runner, form: Form, call: Call, known: Collection[str], journal: Callable[[Example], None]) -> None:
-    journal(example_of(runner.micrograph, form, call, getattr(runner, "dynamic", None) or (), runner.source))
+    journal(example_of(runner.micrograph, form, call, getattr(runner, "dynamic", None) or (), runner.graph))
     try:
         differences = _run(runner, form, call)
     except Rejected:
@@ -183,7 +183,7 @@ class Shrinker:
 
     def __init__(self, runner: Runner, alarm: Alarm, seconds: float = 0.0) -> None:
         self.runner, self.alarm = runner, alarm
-        seconds = seconds or (40.0 if runner.source else 120.0)  # a generated graph will lose lines first
+        seconds = seconds or (40.0 if runner.graph else 120.0)  # a generated graph will lose lines first
         self.until = time.monotonic() + seconds
         self.kind = alarm.differences[0].kind
 
@@ -257,7 +257,7 @@ def _from_history(runner: Runner, flaky: Flaky) -> Suspect | None:
                 index += step
         step //= 2
     sequence = _plainest(runner, sequence, marks)
-    example = Example(runner.micrograph.name(), tuple(sequence), marks[0], runner.source, unbacked=marks[1])
+    example = Example(runner.micrograph.name(), tuple(sequence), marks[0], runner.graph, unbacked=marks[1])
     return Suspect(example, tuple(alarm.differences))
 
 

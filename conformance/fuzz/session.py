@@ -18,10 +18,12 @@ from hypothesis.database import ExampleDatabase
 from conformance import environment
 from conformance.backends.base import Backend, Jit
 from conformance.errors import UsageError, first_line
-from conformance.fuzz import graph_gen, guards
+from conformance.files import read_json
+from conformance.fuzz import graph_gen, guard_search
 from conformance.fuzz.database import Keyed
-from conformance.fuzz.example import Example, generated
+from conformance.fuzz.example import Example, read
 from conformance.fuzz.finding import Finding, Findings, confirm, finding_of, key_of
+from conformance.fuzz.graph import Graph, micrograph_of
 from conformance.fuzz.home import home
 from conformance.fuzz.known import Register
 from conformance.fuzz.runner import Tally, runner_for
@@ -74,15 +76,15 @@ class Session:
     def _resume(self) -> None:
         """How many rounds each micrograph has had, from all sessions before on this version; and, where an earlier process of this
         very session died, what it had done."""
+        if not os.path.lexists(self.path):
+            return
         try:
-            known = json.loads(self.path.read_text())
+            known = read_json(self.path, "the session")
             if known.get("env") == self._env():
                 self.rounds = {str(k): int(v) for k, v in known["rounds"].items()}
                 if self.id and known["session"]["id"] == self.id:
                     self._go_on(known["session"])
-        except FileNotFoundError:
-            return
-        except (OSError, ValueError, KeyError, TypeError, AttributeError):
+        except (UsageError, ValueError, KeyError, TypeError, AttributeError):
             self.rounds = {}
             self.problems.append(f"{self.path} is damaged: the session starts from the beginning")
 
@@ -119,12 +121,13 @@ class Session:
     def died(self) -> Iterator[Finding]:
         """What earlier processes died of."""
         for file in self.journal.parent.glob(f"{self.backend.name}-{self.target.name}-*.current"):
-            pid = int(file.stem.rsplit("-", 1)[1])
+            said = file.stem.rsplit("-", 1)[1]
+            pid = int(said) if said.isascii() and said.isdigit() else 0
             if pid != os.getpid() and not Path(f"/proc/{pid}").exists():
                 try:
-                    example = Example.from_json(json.loads(file.read_text()), str(file))
+                    example = read(file)
                     yield finding_of(example, Difference(Kind.CRASH, "call", "the process died"), self.backend.name, self.target.name)
-                except (ValueError, UsageError):
+                except UsageError:
                     self.problems.append(f"{file} is damaged and left out")
                 file.unlink(missing_ok=True)
 
@@ -163,14 +166,14 @@ class Session:
 
     def _round(self, name: str, number: int) -> None:
         try:
-            source = self._graph() if name == GRAPHS else ""
-            micrograph = generated(source) if source else self.micrographs[name]
-            suspect = self._search(micrograph, number, source)
-            if suspect is None and not source:
+            graph = self._graph() if name == GRAPHS else None
+            micrograph = micrograph_of(graph) if graph else self.micrographs[name]
+            suspect = self._search(micrograph, number, graph)
+            if suspect is None and graph is None:
                 suspect = self._guards(micrograph, number)
-            if suspect is not None and source:
+            if suspect is not None and graph:
                 self.tell(micrograph.name(), "making the graph smaller")
-                suspect = graph_gen.smaller(suspect, source, self.backend, self.target, patience=self.patience, register=self.register)
+                suspect = graph_gen.smaller(suspect, self.backend, self.target, patience=self.patience, register=self.register)
         except UsageError as error:
             self.problems.append(f"{name}: {error}")
             return
@@ -182,36 +185,36 @@ class Session:
             self.tell(name, "confirming in a fresh process")
             self._report(finding_of(suspect.example, suspect.differences[0], self.backend.name, self.target.name))
 
-    def _graph(self) -> str:
+    def _graph(self) -> Graph:
         """The next that does not contain what was found before: it would only be found again."""
         known = [*self.findings.known.values(), *self.unconfirmed]
-        found = [graph_gen.signature(f.example.source) for f in known if f.example.source and f.backend == self.backend.name]
+        found = [graph_gen.signature(f.example.graph) for f in known if f.example.graph and f.backend == self.backend.name]
         while True:
-            source = graph_gen.source(self.rounds[GRAPHS])
-            if not any(lines <= graph_gen.signature(source) for lines in found):
-                return source
+            graph = graph_gen.graph(self.rounds[GRAPHS])
+            if not any(lines <= graph_gen.signature(graph) for lines in found):
+                return graph
             self.rounds[GRAPHS] += 1
 
-    def _search(self, micrograph: type[Micrograph], number: int, source: str) -> Suspect | None:
+    def _search(self, micrograph: type[Micrograph], number: int, graph: Graph | None) -> Suspect | None:
         name = micrograph.name()
         self.tell(name, "")
         before = self.tally.examples, self.tally.rejected
-        runner = runner_for(self.backend, self.target, micrograph, self.tally, source, self.register)
+        runner = runner_for(self.backend, self.target, micrograph, self.tally, graph, self.register)
         runner.patience = self.patience
         place = f"{self.backend.name}/{self.target}/{name}/{number % POOLS}"
-        database = None if source else Keyed(self.database, place, self._complain)
+        database = None if graph else Keyed(self.database, place, self._complain)
 
         def out_of_time() -> bool:
             self.tell(name, "")
             return self.out_of_time()
 
         try:
-            profile = graph_gen.budget(self.profile) if source else self.profile
+            profile = graph_gen.budget(self.profile) if graph else self.profile
             suspect = search(runner, profile, number, database, self.known, out_of_time, self._write_down)
         finally:
             runner.close()
         ran, rejected = self.tally.examples - before[0], self.tally.rejected - before[1]
-        if not ran and rejected and not source:
+        if not ran and rejected and not graph:
             self.problems.append(f"{name}: eager rejects every input that its own specs allow ({rejected} draws)")
         return suspect
 
@@ -222,7 +225,7 @@ class Session:
 
     def _guards(self, micrograph: type[Micrograph], number: int) -> Suspect | None:
         """Sequences of calls against the model of guards, for a backend that Dynamo captures for."""
-        if not self.guards or not isinstance(self.backend, Jit) or self.target.headless or not guards.playable(micrograph):
+        if not self.guards or not isinstance(self.backend, Jit) or self.target.headless or not guard_search.playable(micrograph):
             return None
         found = None
         for compiled in (False, True):
@@ -231,7 +234,7 @@ class Session:
                 continue
             self.tell(micrograph.name(), "guards, compiled" if compiled else "guards")
             door = self.backend.compile_entry if compiled else None
-            found = guards.search_guards(
+            found = guard_search.search_guards(
                 micrograph, door, 1 if compiled else 3, number=number, compiled=compiled, patience=self.patience, journal=self._write_down
             )
         if found is None:

@@ -20,6 +20,7 @@ from torch.utils._python_dispatch import TorchDispatchMode
 
 from conformance import oracle
 from conformance.fuzz.example import INTEGERS, VALUES, Call, Example, Given
+from conformance.fuzz.graph import Graph
 from conformance.inputs import Tensor
 from conformance.layouts import LAYOUTS, REPEATS, possible
 from conformance.micrograph import Micrograph
@@ -28,7 +29,7 @@ from conformance.micrograph import Micrograph
 SIZES = (2, 3, 4, 5, 7, 8, 9, 13, 15, 16, 17, 23, 31, 32, 33, 47, 63, 64, 65, 97, 127, 128, 129, 255, 257, 511, 1023, 1025)
 LARGEST = {0: 1025, 1: 1025, 2: 257, 3: 65, 4: 33}  # by the number of dims that vary
 ELEMENTS = 2**17  # of one input; what a graph makes of it may have a dim more
-# Which of equal elements is taken is nobody's promise.
+# Which of equal elements is taken is not specified.
 AMBIGUOUS = {"aten.topk", "aten.sort", "aten.argmax", "aten.argmin", "aten.max", "aten.min", "aten.median", "aten.kthvalue", "aten.mode"}
 
 
@@ -279,7 +280,9 @@ def trigger(micrograph: type[Micrograph], form: Form) -> Call:
     return Call(dims, form.given, form.dtype, seed=100)
 
 
-def example_of(micrograph: type[Micrograph], form: Form, call: Call, dynamic: tuple[str, ...], source: str = "") -> Example:
+def example_of(
+    micrograph: type[Micrograph], form: Form, call: Call, dynamic: tuple[str, ...], graph: Graph | None = None
+) -> Example:
     first = (trigger(micrograph, form),) if form.dynamic else ()
     marks = dynamic if form.dynamic else ()
-    return Example(micrograph.name(), (*first, call), marks, source, unbacked=form.unbacked if form.dynamic else ())
+    return Example(micrograph.name(), (*first, call), marks, graph, unbacked=form.unbacked if form.dynamic else ())

@@ -1,8 +1,8 @@
 """Scaled dot product attention: which kernel the described GPU would choose, and what that kernel computes.
 
-torch chooses in C++ (`sdp_utils.cpp`: `select_sdp_backend`), and asks the driver there. The same rules stand here as a table:
-a kernel is chosen if all of its conditions hold, in torch's order of preference. The kernels themselves exist for CUDA
-only; when generated code calls one, the CPU computes its outputs from the definition of attention.
+torch chooses in C++ (`sdp_utils.cpp`: `select_sdp_backend`), and asks the driver there. The same rules stand here as a
+table: a kernel is chosen if all of its conditions hold, in torch's order of preference. The kernels themselves exist
+for CUDA only; when generated code calls one, the CPU computes its outputs from the definition of attention.
 """
 
 from __future__ import annotations
@@ -18,7 +18,9 @@ import torch
 from torch.utils._pytree import tree_map_only
 
 from conformance.headless.device_queries import answered
-from conformance.headless.errors import Moved, NotInterpretable
+from conformance.headless.errors import NotInterpretable
+from conformance.headless.seam import seam
+from conformance.seam import MissingName
 from conformance.target import Device
 
 aten = torch.ops.aten
@@ -58,7 +60,9 @@ class Call:
 
     def last_dim_dense(self, ignore_single: bool) -> bool:
         dense = all(t.stride(-1) == 1 or (ignore_single and t.shape[-1] == 1) for t in self.tensors)
-        return dense and (self.mask is None or self.mask.stride(-1) == 1 or (ignore_single and self.mask.shape[-1] == 1))
+        return dense and (
+            self.mask is None or self.mask.stride(-1) == 1 or (ignore_single and self.mask.shape[-1] == 1)
+        )
 
     def heads_fit(self, grouped: bool, same: bool = True) -> bool:
         q, k, v = (t.shape[-3] for t in self.tensors)
@@ -163,13 +167,12 @@ CONDITIONS: dict[int, tuple[Condition, ...]] = {
 
 def cudnn_version() -> tuple[int, ...]:
     """The cuDNN that torch was built for: which one lies on this machine says nothing of the described one."""
-    built = getattr(getattr(torch._C, "_cudnn", None), "getCompileVersion", lambda: (0,))
-    return tuple(built())
+    return tuple(seam.cudnn_version()) if seam.has("cudnn_version") else (0,)
 
 
 def preference(device: Device) -> list[int]:
     """torch's order: cuDNN first on Hopper and datacenter Blackwell, if the installed cuDNN is new enough."""
-    order = [int(backend) for backend in torch._C._get_sdp_priority_order() if int(backend) in CONDITIONS]
+    order = [int(backend) for backend in seam.sdp_priority() if int(backend) in CONDITIONS]
     untouched = order.index(CUDNN) > order.index(MATH)
     recent = cudnn_version() > (9, 15, 0)
     if untouched and recent and device.major in (9, 10) and device.minor in (0, 3):
@@ -192,7 +195,13 @@ def choosing(device: Device) -> Iterator[None]:
     """While open, attention on CUDA tensors is decided for this device."""
 
     def attend(
-        query: Any, key: Any, value: Any, attn_mask: Any = None, dropout_p: float = 0.0, is_causal: bool = False, **options: Any
+        query: Any,
+        key: Any,
+        value: Any,
+        attn_mask: Any = None,
+        dropout_p: float = 0.0,
+        is_causal: bool = False,
+        **options: Any,
     ) -> torch.Tensor:
         scale, gqa = options.get("scale"), bool(options.get("enable_gqa"))
         call = Call(device, query, key, value, attn_mask, dropout_p, is_causal, gqa)
@@ -205,13 +214,15 @@ def choosing(device: Device) -> Iterator[None]:
         for key in ("AutogradCUDA", "CUDA"):
             library.impl("scaled_dot_product_attention", attend, key)
     except (AttributeError, RuntimeError) as error:
-        library._destroy()
-        raise Moved(f"torch.library.Library.impl ({error})") from None
+        seam.close_library(library)
+        raise MissingName(
+            f"torch {torch.__version__} does not let attention be decided for a device: {error}"
+        ) from None
     operator._dispatch_cache.clear()
     try:
         yield
     finally:
-        library._destroy()
+        seam.close_library(library)
         operator._dispatch_cache.clear()
 
 
@@ -282,7 +293,10 @@ class Attention:
         scores = out @ self.v.transpose(-1, -2)
         scores = self.weights * (scores - (out * self.out).sum(-1, keepdim=True))
         key, value = scores.transpose(-1, -2) @ self.q * self.scale, self.weights.transpose(-1, -2) @ out
-        found = [scores @ self.k * self.scale, *(_ungrouped(t, n) for t, n in zip((key, value), self.groups, strict=True))]
+        found = [
+            scores @ self.k * self.scale,
+            *(_ungrouped(t, n) for t, n in zip((key, value), self.groups, strict=True)),
+        ]
         return found if self.bias is None else [*found, scores.sum_to_size(self.bias.shape)]
 
 
@@ -325,7 +339,11 @@ def _backward(kernel: Any) -> Callable[..., Any]:
 def _bound(kernel: Any, args: tuple[Any, ...], options: dict[str, Any]) -> dict[str, Any]:
     names = [a.name for a in kernel._schema.arguments]
     defaults = {a.name: a.default_value for a in kernel._schema.arguments if a.has_default_value()}
-    return dict(zip(names, args, strict=False)) | {k: v for k, v in defaults.items() if k not in names[: len(args)]} | options
+    return (
+        dict(zip(names, args, strict=False))
+        | {k: v for k, v in defaults.items() if k not in names[: len(args)]}
+        | options
+    )
 
 
 def _no_dropout(given: dict[str, Any]) -> None:

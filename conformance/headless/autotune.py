@@ -1,7 +1,8 @@
 """Autotuning without a device: what Inductor could choose is listed, and a fixed choice is made. Nothing is timed.
 
-`FIRST` is what Inductor lists first: the library call, where there is one. `TEMPLATE` is the Triton template with the largest
-tile, which shows what `max_autotune` could generate; which template the GPU would find fastest only the GPU can say.
+`FIRST` is what Inductor lists first: the library call, where there is one. `TEMPLATE` is the Triton template with the
+largest tile, which shows what `max_autotune` could generate; which template the GPU would find fastest only the GPU can
+say.
 """
 
 from __future__ import annotations
@@ -12,9 +13,8 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import Any
 
-from conformance.headless.device import find, replaced
+from conformance.backends.inductor.seam import seam as inductor
 
-OWNER = "torch._inductor.select_algorithm.AlgorithmSelectorCache"
 SETTINGS = {"max_autotune_gemm": True, "max_autotune_gemm_backends": "ATEN,TRITON"}
 Pick = Callable[[list[Any]], Any]
 
@@ -46,21 +46,28 @@ def _tile(choice: Any) -> tuple[int, int]:
 @contextlib.contextmanager
 def fixed(pick: Pick = FIRST, made: list[Choice] | None = None) -> Iterator[None]:
     """Every choice is made by `pick`, and written down."""
-    place = find(OWNER)
-    original = vars(place).get("__call__")
 
-    def call(self: Any, name: Any, choices: list[Any], input_nodes: Any, layout: Any, *args: Any, **kwargs: Any) -> Any:
+    def select(
+        proceed: Callable[..., Any],
+        self: Any,
+        name: Any,
+        choices: list[Any],
+        input_nodes: Any,
+        layout: Any,
+        *args: Any,
+        **kwargs: Any,
+    ) -> Any:
         if len(choices) > 1:
             taken = pick(choices)
             if made is not None:
                 made.append(Choice(str(name), described(taken), tuple(described(choice) for choice in choices)))
             choices = [taken]
-        return original(self, name, choices, input_nodes, layout, *args, **kwargs)
+        return proceed(self, name, choices, input_nodes, layout, *args, **kwargs)
 
     with contextlib.ExitStack() as stack:
-        stack.enter_context(replaced(place, OWNER, "__call__", call))
+        stack.enter_context(inductor.subscribe(select_algorithm=select))
         if pick is not FIRST:
-            stack.enter_context(find("torch._inductor.config").patch(SETTINGS))
+            stack.enter_context(inductor.config.patch(SETTINGS))
         yield
 
 

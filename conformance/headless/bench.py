@@ -43,12 +43,20 @@ def measure(names: list[str], rounds: int = 2) -> list[tuple[str, float, str]]:
                 if turn:
                     spent[way] = min(spent[way], time.perf_counter() - start)
     return [
-        *_rows(f"headless codegen of one target ÷ C++ compile for the CPU, {len(names)} micrographs", taken, "one", "cpp", "< 1"),
+        *_rows(
+            f"headless codegen of one target ÷ C++ compile for the CPU, {len(names)} micrographs",
+            taken,
+            "one",
+            "cpp",
+            "< 1",
+        ),
         *_rows(f"headless codegen of {len(FOUR)} targets ÷ of one", taken, "four", "one", "< 2"),
     ]
 
 
-def _rows(what: str, taken: dict[str, dict[str, float]], way: str, other: str, goal: str) -> list[tuple[str, float, str]]:
+def _rows(
+    what: str, taken: dict[str, dict[str, float]], way: str, other: str, goal: str
+) -> list[tuple[str, float, str]]:
     ratios = {name: spent[way] / spent[other] for name, spent in taken.items()}
     worst = max(ratios, key=ratios.__getitem__)
     whole = sum(spent[way] for spent in taken.values()) / sum(spent[other] for spent in taken.values())
@@ -66,7 +74,11 @@ def _cpp(micrograph: type[Micrograph]) -> None:
 
     case = Case(micrograph, CPU)
     seam.reset()
-    with tempfile.TemporaryDirectory(prefix="conformance-") as folder, empty_caches(Path(folder)), InductorBackend().settings(case):
+    with (
+        tempfile.TemporaryDirectory(prefix="conformance-") as folder,
+        empty_caches(Path(folder)),
+        InductorBackend().settings(case),
+    ):
         module = case.module()
         fn = torch.compile(module)
         oracle.run(lambda *x: fn(*InductorBackend().marked(case, x)), case.inputs(0), module)

@@ -1,8 +1,8 @@
 """Library calls of a program made for a described GPU: the same operator, done by the CPU on the same bytes.
 
-Generated code calls more than its own kernels: `extern_kernels.mm`, `aten.convolution`, custom operators, the copies that
-AOTAutograd makes. Under `Host` an operator that gets described CUDA tensors runs on their host side; views and other
-things that compute nothing run as they are. The compiler itself does not see this mode.
+Generated code calls more than its own kernels: `extern_kernels.mm`, `aten.convolution`, custom operators, the copies
+that AOTAutograd makes. Under `Host` an operator that gets described CUDA tensors runs on their host side; views and
+other things that compute nothing run as they are. The compiler itself does not see this mode.
 """
 
 from __future__ import annotations
@@ -16,6 +16,7 @@ from torch.utils._pytree import tree_flatten, tree_map_only, tree_unflatten
 from conformance.headless.attention import STAND_INS
 from conformance.headless.errors import NotInterpretable
 from conformance.headless.memory import on_device, on_host
+from conformance.headless.seam import seam
 
 aten = torch.ops.aten
 
@@ -23,26 +24,14 @@ aten = torch.ops.aten
 class Host(TorchDispatchMode):
     supports_higher_order_operators = True
 
-    def __init__(self) -> None:
-        super().__init__()
-        self._lifting: list[bool] = []
-
-    def __enter__(self) -> Any:
-        """`torch.tensor(…, device="cuda")` is made on the CPU and moved by an operator, so that the move is seen here."""
-        self._lifting.append(torch._C._only_lift_cpu_tensors())
-        torch._C._set_only_lift_cpu_tensors(True)
-        return super().__enter__()
-
-    def __exit__(self, *raised: Any) -> None:
-        super().__exit__(*raised)
-        torch._C._set_only_lift_cpu_tensors(self._lifting.pop())
-
     @classmethod
     def ignore_compile_internals(cls) -> bool:
         return True
 
     def __torch_dispatch__(self, func: Any, types: Any, args: tuple = (), kwargs: dict | None = None) -> Any:
         kwargs = kwargs or {}
+        if seam.active_mode(seam.mode_keys.FAKE) is not None:  # nothing is computed there
+            return func(*args, **kwargs)
         if isinstance(func, torch._ops.HigherOrderOperator):
             return _with_branches(func, args, kwargs)
         flat, spec = tree_flatten((args, kwargs))
@@ -68,7 +57,7 @@ class Host(TorchDispatchMode):
 
 def _with_branches(func: Any, args: tuple, kwargs: dict) -> Any:
     """Control flow computes nothing itself: what its branches and bodies call is done here again."""
-    plain = func.py_kernels.get(torch._C.DispatchKey.CompositeExplicitAutograd)
+    plain = func.py_kernels.get(seam.dispatch_keys.CompositeExplicitAutograd)
     if plain is None:
         raise NotInterpretable(f"the higher order operator {func.name()}")
     with Host():

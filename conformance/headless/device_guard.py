@@ -1,13 +1,14 @@
 """What C++ asks about a device before it touches it: the current device and stream.
 
-torch keeps one object per device type that answers (`c10::impl::device_guard_impl_registry`). CUDA's asks the driver, even for
-a tensor that nobody computes with: building an autograd node does, and without a driver it aborts the process. While a
-device is described, the answers are those of one idle GPU: device 0, its default stream, no context. They come from a
-copy of the guard that torch has for devices with nothing to guard (Meta), in which a few functions are replaced. (torch
-does the like for itself where it traces with fake CUDA tensors: `_ensureCUDADeviceGuardSet`.)
+torch keeps one object per device type that answers (`c10::impl::device_guard_impl_registry`). CUDA's asks the driver,
+even for a tensor that nobody computes with: building an autograd node does, and without a driver it aborts the process.
+While a device is described, the answers are those of one idle GPU: device 0, its default stream, no context. They come
+from a copy of the guard that torch has for devices with nothing to guard (Meta), in which a few functions are replaced.
+(torch does the like for itself where it traces with fake CUDA tensors: `_ensureCUDADeviceGuardSet`.)
 
-Everything is found by what the installed torch says of itself: the order of the virtual functions is read from the headers
-of the wheel, the tables by their exported symbols. What is not found raises `Moved`; nothing is written before all is found.
+Everything is found by what the installed torch says of itself: the order of the virtual functions is read from the
+headers of the wheel, the tables by their exported symbols. What is not found raises `MissingName`; nothing is written
+before all is found.
 """
 
 from __future__ import annotations
@@ -18,13 +19,14 @@ import mmap
 import os
 import platform
 import re
+import sys
 from collections.abc import Iterator
 from functools import cache
 from pathlib import Path
 
 import torch
 
-from conformance.headless.errors import Moved
+from conformance.seam import MissingName
 
 CUDA, META = 1, 14  # c10::DeviceType
 REGISTRY = "_ZN3c104impl26device_guard_impl_registryE"
@@ -68,7 +70,7 @@ def _tables() -> tuple:
     code = _stubs()
     registry = (ctypes.c_void_p * (META + 1)).in_dll(_library("libc10.so"), REGISTRY)
     if not registry[CUDA] or not registry[META]:
-        raise Moved("c10::impl::device_guard_impl_registry")
+        raise _missing("c10::impl::device_guard_impl_registry")
     order = _virtuals("c10/core/impl/DeviceGuardImplInterface.h", "DeviceGuardImplInterface")
     table = _copy(registry[META], len(order))  # type: ignore[arg-type]
     table[_slot(order, "getStream")] = code["stream"]
@@ -88,11 +90,15 @@ def _tables() -> tuple:
     return registry, guard, hooks, hooks_table
 
 
+def _missing(what: str) -> MissingName:
+    return MissingName(f"torch {torch.__version__} has no {what}: the suite does not know this version yet")
+
+
 @cache
 def _library(name: str) -> ctypes.CDLL:
     path = Path(torch.__file__).parent / "lib" / name
     if not path.exists():
-        raise Moved(f"torch/lib/{name}")
+        raise _missing(f"torch/lib/{name}")
     return ctypes.CDLL(str(path))
 
 
@@ -107,18 +113,18 @@ def _virtuals(header: str, struct: str) -> list[str]:
     """The virtual functions of a struct in the order of its table; a destructor takes two places (Itanium C++ ABI)."""
     path = Path(torch.__file__).parent / "include" / header
     if not path.exists():
-        raise Moved(f"torch/include/{header}")
+        raise _missing(f"torch/include/{header}")
     text = re.sub(r"//[^\n]*|/\*.*?\*/", "", path.read_text(), flags=re.S)
     found = re.search(rf"struct \w+ {struct}\b[^;{{]*{{(.*?)\n}};", text, flags=re.S)
     if not found:
-        raise Moved(struct)
+        raise _missing(struct)
     names = re.findall(r"\bvirtual\s+[\w:<>,&*\s]*?(~?\w+)\s*\(", found.group(1))
     return [place for name in names for place in ([name, name] if name.startswith("~") else [name])]
 
 
 def _slot(order: list[str], name: str) -> int:
     if order.count(name) != 1:
-        raise Moved(name)
+        raise _missing(name)
     return order.index(name)
 
 
@@ -126,9 +132,11 @@ def _slot(order: list[str], name: str) -> int:
 def _stubs() -> dict[str, int]:
     stubs = STUBS.get(platform.machine())
     if stubs is None:
-        raise Moved(f"headless stubs for {platform.machine()} (known: {', '.join(STUBS)}): not the API, the machine")
-    if not hasattr(os, "memfd_create"):
-        raise Moved("os.memfd_create")
+        raise MissingName(
+            f"a described GPU needs code for {', '.join(STUBS)}, and this machine is {platform.machine()}"
+        )
+    if sys.platform != "linux":
+        raise MissingName(f"a described GPU needs Linux, and this is {sys.platform}")
     handle = os.memfd_create("conformance-headless")
     try:
         offsets, code = {}, b""

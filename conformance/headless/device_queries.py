@@ -1,6 +1,7 @@
-"""What was asked of a described device whose answer another one would give differently.
+"""The questions that were asked of a described device, and how every known device answers them.
 
-What a compiler made without such a question serves any device; `shared` reuses it on that ground, and on no other.
+What a compiler made without a question that two devices answer differently serves both of them: `multi_target` relies
+on that.
 """
 
 from __future__ import annotations

@@ -1,10 +1,10 @@
 """Are the kernels made for a described GPU the ones that the real GPU's machine makes? Compared kernel by kernel.
 
-    python -m conformance.headless.fidelity record reports/fidelity/h200-torch-2.14.1.json     (on the machine with the GPU)
+    python -m conformance.headless.fidelity record reports/fidelity/h200-torch-2.14.1.json  (on the GPU)
     python -m conformance.headless.fidelity compare reports/fidelity/h200-torch-2.14.1.json    (on any machine)
 
-A record holds every kernel's source, so that a difference can be shown and not only stated. Left out of the comparison is
-what says where and by what a kernel was made, and not what it is: `backend_hash`, paths, identifiers of the run.
+A record holds every kernel's source, so that a difference can be shown and not only stated. Left out of the comparison
+is what says where and by what a kernel was made, and not what it is: `backend_hash`, paths, identifiers of the run.
 """
 
 from __future__ import annotations
@@ -23,8 +23,8 @@ import torch
 
 from conformance.cell import select
 from conformance.errors import UsageError, first_line
-from conformance.headless.device import find
 from conformance.headless.multi_target import generate
+from conformance.headless.seam import triton
 from conformance.library import load
 from conformance.micrograph import Micrograph
 from conformance.target import CUDA, DEVICES, Target
@@ -52,7 +52,9 @@ def kernels_of(micrograph: type[Micrograph], target: Target) -> dict[str, str]:
     return {name: normalised(source) for name, source in generate(micrograph, [target])[target.name].kernels.items()}
 
 
-def record(target: Target, micrographs: dict[str, type[Micrograph]], progress: Callable[[str], None] = lambda _: None) -> dict[str, Any]:
+def record(
+    target: Target, micrographs: dict[str, type[Micrograph]], progress: Callable[[str], None] = lambda _: None
+) -> dict[str, Any]:
     made: dict[str, Any] = {}
     for name, micrograph in micrographs.items():
         progress(name)
@@ -61,12 +63,13 @@ def record(target: Target, micrographs: dict[str, type[Micrograph]], progress: C
         except Exception as error:
             made[name] = {"digest": micrograph.digest(), "error": first_line(error)}
     device = target.device
+    major, minor = (device.major, device.minor) if device else torch.cuda.get_device_capability()
     return {
         "schema": SCHEMA,
         "torch": torch.__version__,
-        "triton": find("triton").__version__,
+        "triton": triton.version(),
         "device": device.name if device else torch.cuda.get_device_name(),
-        "capability": f"sm_{''.join(map(str, (device.major, device.minor) if device else torch.cuda.get_device_capability()))}",
+        "capability": f"sm_{major}{minor}",
         "micrographs": made,
     }
 
@@ -75,7 +78,9 @@ def read(path: Path) -> dict[str, Any]:
     try:
         data = json.loads(path.read_text())
     except FileNotFoundError:
-        raise UsageError(f"no such record: {path}; make one with `python -m conformance.headless.fidelity record {path}`") from None
+        raise UsageError(
+            f"no such record: {path}; make one with `python -m conformance.headless.fidelity record {path}`"
+        ) from None
     except ValueError:
         raise UsageError(f"{path} is not JSON") from None
     if data.get("schema") != SCHEMA:
@@ -112,7 +117,9 @@ def compare(real: dict[str, Any], headless: dict[str, Any]) -> Iterator[Compared
             continue
         mine, theirs = other["kernels"], entry["kernels"]
         for kernel in dict.fromkeys([*theirs, *mine]):
-            yield Compared(name, kernel, difference(theirs.get(kernel, ""), mine.get(kernel, ""), "real GPU", "headless"))
+            yield Compared(
+                name, kernel, difference(theirs.get(kernel, ""), mine.get(kernel, ""), "real GPU", "headless")
+            )
 
 
 def difference(one: str, other: str, one_is: str, other_is: str) -> str:
@@ -127,7 +134,7 @@ def _split(source: str) -> list[str]:
 
 def comparable(record: dict[str, Any]) -> str:
     """Why this record cannot be held against the installed torch; empty when it can."""
-    here = torch.__version__.split("+")[0], find("triton").__version__
+    here = torch.__version__.split("+")[0], triton.version()
     there = record["torch"].split("+")[0], record["triton"]
     return "" if here == there else f"made by torch {there[0]} and triton {there[1]}; here are {here[0]} and {here[1]}"
 

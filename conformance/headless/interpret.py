@@ -1,14 +1,16 @@
 """Triton kernels on the CPU, by Triton's own interpreter, in a process that also compiles.
 
-Triton decides at import (`TRITON_INTERPRET=1`) whether `@triton.jit` makes something to compile or something to interpret. Here
-both are needed, so that functions made to be compiled are handed to the interpreter while `interpreting()` is open.
-What the interpreter lacks is added: `libdevice`, exact rounding to narrow floats, reductions and scans that are not
-done element by element.
+Triton decides at import (`TRITON_INTERPRET=1`) whether `@triton.jit` makes something to compile or something to
+interpret. Here both are needed, so that functions made to be compiled are handed to the interpreter while
+`interpreting()` is open. What the interpreter lacks is added: `libdevice`, exact rounding to narrow floats, reductions
+and scans that are not done element by element.
 """
 
 from __future__ import annotations
 
 import contextlib
+import itertools
+import random
 import types
 from collections.abc import Callable, Iterator
 from functools import cache
@@ -17,47 +19,57 @@ from typing import Any
 import numpy as np
 import torch
 
-from conformance.headless.device import find, replaced
-from conformance.headless.errors import Moved, NotInterpretable
+from conformance.headless.errors import NotInterpretable
 from conformance.headless.libdevice import FUNCTIONS
+from conformance.headless.seam import triton
 
 # Helpers of Inductor that wait for other programs of the same grid: one after another, they would wait for ever.
 WAITING = ("x_grid_barrier",)
+# The orders in which the programs of a grid can be run, one after another.
+IN_ORDER, REVERSED, SHUFFLED = "in order", "reversed", "shuffled"
 
 
 @contextlib.contextmanager
 def interpreting() -> Iterator[None]:
     """Inside, `launch` works: Triton's language does what it says on numpy arrays."""
-    interpreter = find("triton.runtime.interpreter")
-    language = find("triton.language")
-    find("triton.compiler.code_generator")  # keeps references to the language: to its own, so import it before
+    _ = triton.code_generator  # keeps references to the language: to its own, so import it before
+    additions = {
+        "call_jitted": _call,
+        "convert_float": _converter(triton.convert_float),
+        "generic_reduce": _reduce,
+        "generic_scan": _scan,
+        "inline_asm": _no_assembly,
+        "extern_elementwise": _no_function,
+    }
+    functions = {f"libdevice.{name}": _libdevice(name) for name in FUNCTIONS if triton.has(f"libdevice.{name}")}
     with contextlib.ExitStack() as stack:
-        try:
-            scope = interpreter._patch_lang(_speaks(language))
-        except AttributeError as error:
-            raise Moved(f"triton.runtime.interpreter ({error})") from None
-        stack.callback(scope.restore)
-        for owner, answers in _additions(interpreter).items():
-            place = find(owner)
-            for name, answer in answers.items():
-                if name in vars(place):
-                    stack.enter_context(replaced(place, owner, name, answer))
+        stack.callback(triton.patch_language(_speaks(triton.language)).restore)
+        stack.enter_context(triton.replace(**additions, **functions))
         stack.enter_context(np.errstate(all="ignore"))
         yield
 
 
-def launch(kernel: Any, grid: tuple[int, ...], arguments: dict[str, Any], constants: dict[str, Any]) -> None:
+def launch(
+    kernel: Any, grid: tuple[int, ...], arguments: dict[str, Any], constants: dict[str, Any], order: str = IN_ORDER
+) -> None:
     """One launch: the kernel's function once for each program of the grid."""
-    interpreter = find("triton.runtime.interpreter")
-    fn = rewritten(kernel.fn)
-    values = {name: interpreter._implicit_cvt(value) for name, value in arguments.items()} | constants
+    fn, builder = rewritten(kernel.fn), triton.builder
+    values = {name: triton.convert_argument(value) for name, value in arguments.items()} | constants
     grid = (*grid, 1, 1)[:3]
-    interpreter.interpreter_builder.set_grid_dim(*grid)
-    for x in range(grid[0]):
-        for y in range(grid[1]):
-            for z in range(grid[2]):
-                interpreter.interpreter_builder.set_grid_idx(x, y, z)
-                fn(**values)
+    builder.set_grid_dim(*grid)
+    for program in programs(grid, order):
+        builder.set_grid_idx(*program)
+        fn(**values)
+
+
+def programs(grid: tuple[int, ...], order: str) -> list[tuple[int, ...]]:
+    """The programs of a grid, in an order in which they are run."""
+    found = list(itertools.product(*(range(size) for size in grid)))
+    if order == REVERSED:
+        found.reverse()
+    if order == SHUFFLED:
+        random.Random(0).shuffle(found)
+    return found
 
 
 def _speaks(language: Any) -> Callable[..., Any]:
@@ -69,12 +81,11 @@ def _speaks(language: Any) -> Callable[..., Any]:
 def rewritten(fn: Callable[..., Any]) -> Callable[..., Any]:
     """The function as the interpreter wants it (every assignment makes a tensor), with globals of its own: rewriting
     adds names, and the module it comes from is not ours."""
-    interpreter = find("triton.runtime.interpreter")
 
-    class Rewriter(interpreter.FunctionRewriter):  # type: ignore[misc, name-defined]
+    class Rewriter(triton.function_rewriter):  # type: ignore[misc, name-defined]
         def _compile_and_exec(self, tree: Any) -> Any:
             code = compile(tree, filename=self.filename, mode="exec")
-            scope = {**vars(interpreter), **self.fn.__globals__}
+            scope = {**vars(triton.interpreter), **self.fn.__globals__}
             found = dict(self.kwargs)
             exec(code, scope, found)  # the kernel itself
             return found[self.fn.__name__]
@@ -89,24 +100,12 @@ def _call(self: Any, *args: Any, **kwargs: Any) -> Any:
     return rewritten(self.fn)(*args, **kwargs)
 
 
-def _additions(interpreter: Any) -> dict[str, dict[str, Any]]:
-    return {
-        "triton.runtime.jit.JITFunction": {"__call__": _call},
-        "triton.language.extra.libdevice": {name: _libdevice(name) for name in _names("triton.language.extra.libdevice")},
-        "triton.runtime.interpreter": {"_convert_float": _converter(interpreter._convert_float)},
-        "triton.runtime.interpreter.ReduceOps": {"generic_reduce": _reduce},
-        "triton.runtime.interpreter.ScanOps": {"generic_scan": _scan},
-        "triton.runtime.interpreter.InterpreterBuilder": {"create_inline_asm": _no_asm},
-    }
-
-
-def _no_asm(self: Any, *args: Any, **kwargs: Any) -> Any:
+def _no_assembly(self: Any, *args: Any, **kwargs: Any) -> Any:
     raise NotInterpretable("inline PTX assembly")
 
 
-@cache
-def _names(module: str) -> tuple[str, ...]:
-    return tuple(name for name, value in vars(find(module)).items() if callable(value))
+def _no_function(self: Any, library: str, path: str, symbol: str, *args: Any, **kwargs: Any) -> Any:
+    raise NotInterpretable(f"{symbol} of libdevice has no stand-in")
 
 
 # ----------------------------------------------------------------------------------------- mathematics
@@ -115,11 +114,9 @@ def _names(module: str) -> tuple[str, ...]:
 @cache
 def _libdevice(name: str) -> Callable[..., Any]:
     """A function of CUDA's mathematics library, computed by torch on the CPU in the same precision."""
-    function = FUNCTIONS.get(name)
+    function = FUNCTIONS[name]
 
     def call(*args: Any, **_: Any) -> Any:
-        if function is None:
-            raise NotInterpretable(f"libdevice.{name} has no stand-in")
         return _tensor(function(*(_values(arg) for arg in args)))
 
     return call
@@ -136,13 +133,12 @@ def _values(arg: Any) -> torch.Tensor:
 
 
 def _tensor(result: torch.Tensor) -> Any:
-    language = find("triton.language")
-    interpreter = find("triton.runtime.interpreter")
+    language = triton.language
     dtype = getattr(language, {torch.bool: "int1"}.get(result.dtype, str(result.dtype).removeprefix("torch.")))
     data = result.view(torch.int16).numpy().view(np.uint16) if result.dtype == torch.bfloat16 else result.numpy()
     shaped = data.ndim and data.shape != (1,)
     kind = language.block_type(dtype, list(data.shape)) if shaped else dtype
-    return language.core.tensor(interpreter.TensorHandle(data if data.ndim else data.reshape(1), dtype), kind)
+    return language.core.tensor(triton.tensor_handle(data if data.ndim else data.reshape(1), dtype), kind)
 
 
 # ------------------------------------------------------------------------------------------- rounding
@@ -155,7 +151,6 @@ FLOATS = {
     "fp8e4nv": torch.float8_e4m3fn,
     "fp8e5": torch.float8_e5m2,
 }
-BITS = {torch.float8_e4m3fn: np.uint8, torch.float8_e5m2: np.uint8, torch.bfloat16: np.uint16}
 
 
 def _converter(original: Callable[..., Any]) -> Callable[..., Any]:
@@ -206,17 +201,23 @@ def _scan(self: Any, input: Any) -> Any:
         steps.append(_combined(self, steps[-1], _slices(self, arrays, input, self.axis, index)))
     shape = [size for i, size in enumerate(arrays[0].shape) if i != self.axis]
     return [
-        self.to_tensor(np.stack([np.reshape(step[j].handle.data, shape) for step in steps], axis=self.axis), origin.dtype)
+        self.to_tensor(
+            np.stack([np.reshape(step[j].handle.data, shape) for step in steps], axis=self.axis), origin.dtype
+        )
         for j, origin in enumerate(input)
     ]
 
 
 def _slices(self: Any, arrays: list[np.ndarray], input: Any, axis: int, index: int) -> tuple[Any, ...]:
-    return tuple(self.to_tensor(np.take(array, index, axis), origin.dtype) for array, origin in zip(arrays, input, strict=True))
+    return tuple(
+        self.to_tensor(np.take(array, index, axis), origin.dtype) for array, origin in zip(arrays, input, strict=True)
+    )
 
 
 def _combined(self: Any, total: tuple[Any, ...], more: tuple[Any, ...]) -> tuple[Any, ...]:
     result = rewritten(self.combine_fn.fn)(*total, *more)
     result = result if isinstance(result, (tuple, list)) or type(result).__name__ == "tuple" else (result,)
-    semantic = find("triton.runtime.interpreter").interpreter_semantic
-    return tuple(semantic.to_tensor(value) if not hasattr(value, "handle") else value for value in result)
+    return tuple(
+        value if isinstance(value, triton.language.core.tensor) else triton.semantic.to_tensor(value)
+        for value in result
+    )

@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import hashlib
 import logging
+import math
 import re
 import subprocess
 import tempfile
@@ -18,10 +19,12 @@ from typing import Any
 import torch
 
 from conformance.errors import first_line
-from conformance.headless import interpret
-from conformance.headless.device import find
-from conformance.headless.errors import Moved, NotInterpretable
+from conformance.headless import interpret, races
+from conformance.headless.errors import NotInterpretable
 from conformance.headless.memory import on_host
+from conformance.headless.seam import seam, triton, unavailable
+from conformance.seam import MissingName
+from conformance.stage import Stage
 
 
 @dataclass(frozen=True)
@@ -48,15 +51,19 @@ class Binary:
 
 
 class Kernel:
-    """Stands where generated code expects a compiled kernel: `run` is a launch."""
+    """Stands where generated code expects a compiled kernel: `run` is a launch.
 
-    def __init__(self, name: str, source: str) -> None:
-        self.name, self.source = name, source
+    races   what came out otherwise when the programs of the grid were run in another order (at the first launch)"""
+
+    def __init__(self, name: str, source: str, launches: bool = True) -> None:
+        self.name, self.source, self.launches = name, source, launches
+        self.races: list[str] = []
+        self._ordered = False
 
     @cached_property
     def autotuner(self) -> Any:
         """Inductor's own object for the kernel: its function, the configurations it would try, its metadata."""
-        return getattr(find("torch._inductor.codecache").PyCodeCache.load(self.source), self.name)
+        return getattr(seam.load_source(self.source), self.name)
 
     @property
     def signature(self) -> dict[str, str]:
@@ -76,7 +83,12 @@ class Kernel:
     # ------------------------------------------------------------------------------------------ running
 
     def run(self, *args: Any, stream: Any = None, **kwargs: Any) -> None:
-        """Launched with the first configuration: which is fastest only a device can say, what is computed is the same."""
+        """Launched with the first configuration: which is fastest only a device can say, what is computed is the
+        same."""
+        if not self.launches:
+            return
+        if reason := unavailable().get(Stage.RUNTIME):
+            raise NotInterpretable(f"{self.name}: {reason}")
         tuner = self.autotuner
         config = tuner.configs[0]
         args, grid = tuner._interpret_args_grid(args, config)
@@ -84,8 +96,18 @@ class Kernel:
         constants = {k: v for k, v in self._constants(config).items() if k not in arguments}
         signature = tuner.triton_meta["signature"]
         values = {name: _argument(value, signature.get(name, "")) for name, value in arguments.items()}
+        sizes = tuple(int(n) for n in grid)
+
+        def launch(order: str) -> None:
+            interpret.launch(tuner.fn, sizes, values, constants, order)
+
         try:
-            interpret.launch(tuner.fn, tuple(int(n) for n in grid), values, constants)
+            if self._ordered or math.prod(sizes) == 1:
+                launch(interpret.IN_ORDER)
+            else:
+                self._ordered = True
+                tensors = {name: value for name, value in values.items() if isinstance(value, torch.Tensor)}
+                self.races = races.found(launch, tensors, "atomic" in self.source)
         except NotInterpretable:
             raise
         except Exception as error:
@@ -95,7 +117,7 @@ class Kernel:
 
     def _passed(self, config: Any) -> list[str]:
         fn = self.autotuner.fn
-        constant = {fn.arg_names[i] for i in find("torch._inductor.runtime.triton_helpers").get_constexprs(fn)}
+        constant = {fn.arg_names[i] for i in seam.constant_arguments(fn)}
         return [name for name in self.autotuner.triton_meta["signature"] if name not in constant]
 
     def _constants(self, config: Any) -> dict[str, Any]:
@@ -135,17 +157,14 @@ _BINARIES: dict[str, Binary] = {}
 
 def _assembled(tuner: Any, config: Any) -> Any:
     """As `CachingAutotuner._precompile_config` does it, and no further: a launcher needs a device."""
-    compiler = find("triton.compiler")
     meta = tuner._create_compile_meta(config)
-    source = compiler.ASTSource(tuner.fn, meta["signature"], meta["constants"], meta["configs"][0])
-    target = find("triton.backends.compiler").GPUTarget(meta["device_type"], meta["cc"], 32)
-    make = getattr(tuner, "_create_compile_options", None)
-    options = make(config, meta) if make else {k: meta[k] for k in ("num_warps", "num_stages", "debug")}
-    return compiler.compile(source, target=target, options=options)
+    source = triton.source(tuner.fn, meta["signature"], meta["constants"], meta["configs"][0])
+    target = triton.gpu_target(meta["device_type"], meta["cc"], 32)
+    return triton.compile(source, target=target, options=tuner._create_compile_options(config, meta))
 
 
 def _toolchain() -> str:
-    return str(find("triton").__version__)
+    return triton.version()
 
 
 def _described(config: Any) -> str:
@@ -165,14 +184,18 @@ class _Wide(int):
     """An integer that a kernel takes as 64 bits wide, however small it is."""
 
 
+# What Triton's interpreter does not know, by what it raises: the type of the exception, and a part of its text.
+UNKNOWN: tuple[tuple[type[Exception], str], ...] = (
+    (NotImplementedError, ""),
+    (AttributeError, "Interpreter"),
+    (OverflowError, "out of bounds for"),  # `~x` of an unsigned integer: it takes -1 for all ones
+)
+
+
 def _unknown(error: BaseException) -> str:
-    """What the interpreter does not know, if that is what went wrong (and not what the kernel did)."""
-    text = str(error)
-    if isinstance(error, NotImplementedError):
-        return first_line(error)
-    if isinstance(error, AttributeError) and "Interpreter" in text:
-        return first_line(error)
-    return ""
+    """What the interpreter does not know, if that is what went wrong (and not what the kernel did); empty otherwise."""
+    known = any(isinstance(error, kind) and text in str(error) for kind, text in UNKNOWN)
+    return f"Triton's interpreter does not know this: {first_line(error)}" if known else ""
 
 
 def _complaint(error: BaseException) -> str:
@@ -214,12 +237,15 @@ def notable(ptx: str) -> dict[str, int]:
 
 def resources(cubin: bytes) -> dict[str, int]:
     """Registers and local memory of the kernel in a cubin, as NVIDIA's own tool reads them."""
-    tool = Path(str(find("triton.backends.nvidia").__path__[0])) / "bin" / "cuobjdump"
+    tool = Path(str(triton.nvidia_backend.__path__[0])) / "bin" / "cuobjdump"
     if not tool.exists():
-        raise Moved("triton/backends/nvidia/bin/cuobjdump")
+        raise MissingName(f"triton {triton.version()} has no triton/backends/nvidia/bin/cuobjdump")
     with tempfile.NamedTemporaryFile(suffix=".cubin") as file:
         file.write(cubin)
         file.flush()
         said = subprocess.run([str(tool), "-res-usage", file.name], capture_output=True, text=True, check=True).stdout
     numbers = dict(re.findall(r"\b(REG|STACK|LOCAL):(\d+)", said))
-    return {"registers": int(numbers.get("REG", 0)), "spills": int(numbers.get("STACK", 0)) + int(numbers.get("LOCAL", 0))}
+    return {
+        "registers": int(numbers.get("REG", 0)),
+        "spills": int(numbers.get("STACK", 0)) + int(numbers.get("LOCAL", 0)),
+    }

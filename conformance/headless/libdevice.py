@@ -24,10 +24,6 @@ def _as_int(function: Function) -> Function:
     return lambda *args: function(*args).to(torch.int32)
 
 
-def _reciprocal(function: Function) -> Function:
-    return lambda *args: 1.0 / function(*args)
-
-
 # Called alike here and there.
 # fmt: off
 PLAIN = (

@@ -1,26 +1,29 @@
 """Tensors of a described GPU, whose memory is the host's.
 
-`on_device(t)` is a tensor that says `cuda:0` and lies on the same bytes as `t`; `on_host` is the way back. Nothing is copied:
-what one writes, the other reads. So Dynamo, AOTAutograd and Inductor see plain CUDA tensors (no fake ones, no subclass), and
-the program they make can be given real values. Storage stays shared where it was: two views of one storage are still
-that, and a storage that was handed out is recognised when it comes back.
+`on_device(t)` is a tensor that says `cuda:0` and lies on the same bytes as `t`; `on_host` is the way back. Nothing is
+copied: what one writes, the other reads. So Dynamo, AOTAutograd and Inductor see plain CUDA tensors (no fake ones, no
+subclass), and the program they make can be given real values. Storage stays shared where it was: two views of one
+storage are still that, and a storage that was handed out is recognised when it comes back.
 """
 
 from __future__ import annotations
 
+import contextlib
 import ctypes
+from collections.abc import Iterator
 from typing import Any
 
 import torch
 
-from conformance.headless.errors import Moved
+from conformance.headless.seam import seam
 
 DLPACK_CPU, DLPACK_CUDA = 1, 2
 CUDA = torch.device("cuda", 0)
 
 
 class Memory:
-    """The two sides of each storage, for as long as it lives: a storage that was handed out is known when it comes back."""
+    """The two sides of each storage, for as long as it lives: a storage that was handed out is known when it comes
+    back."""
 
     def __init__(self) -> None:
         self._other: dict[int, torch.UntypedStorage] = {}  # by the address of the storage object
@@ -59,8 +62,74 @@ def on_host(tensor: torch.Tensor) -> torch.Tensor:
 
 def empty_strided(size: Any, stride: Any, dtype: torch.dtype) -> torch.Tensor:
     """What generated code allocates with: memory of the described device."""
-    with torch._C._DisableTorchDispatch():
+    with seam.no_dispatch():
         return on_device(torch.empty_strided(size, stride, dtype=dtype))
+
+
+# ------------------------------------------------------------------------------- what C++ does with such memory
+
+
+@contextlib.contextmanager
+def allocated() -> Iterator[None]:
+    """Inside, torch's own C++ allocates, copies and reads memory of the described device. It does so where no dispatch
+    mode is asked: `torch.tensor(…, device="cuda")` makes its constant there, and Inductor reads one there. So a
+    constant is on the device from the start, as on a machine with that GPU, and no copy to the device is traced."""
+    library = torch.library.Library("aten", "IMPL")
+    try:
+        for name, function in ALLOCATOR.items():
+            library.impl(name, function, "CUDA", allow_override=True)
+        hooks: dict[str, Any] = {"may_turn_const": _not_on_device, "tensor_text": _text, "restore_location": _restore}
+        with seam.subscribe(**{key: hook for key, hook in hooks.items() if seam.has(key)}):
+            yield
+    finally:
+        seam.close_library(library)
+
+
+def _not_on_device(proceed: Any, mode: Any, tensor: torch.Tensor) -> bool:
+    """Fake tensors that remember their value compute with it, below all modes: nothing computes there on the described
+    device."""
+    return not tensor.is_cuda and bool(proceed(mode, tensor))
+
+
+def _text(proceed: Any, tensor: Any, *args: Any, **kwargs: Any) -> str:
+    """A tensor is printed, into a log of the compiler's: the host computes how its numbers are written."""
+    described = type(tensor) in (torch.Tensor, torch.nn.Parameter) and tensor.is_cuda
+    return str(proceed(on_host(tensor.detach()) if described else tensor, *args, **kwargs))
+
+
+def _restore(proceed: Any, storage: Any, location: str) -> Any:
+    """A storage that was saved from the device and is loaded again."""
+    return mirrored(storage, DLPACK_CUDA) if location.startswith("cuda") else proceed(storage, location)
+
+
+def _empty(size: Any, *, dtype: Any = None, memory_format: Any = None, **_: Any) -> torch.Tensor:
+    return on_device(
+        torch.empty(size, dtype=dtype, memory_format=memory_format or torch.contiguous_format, device="cpu")
+    )
+
+
+def _empty_strided(size: Any, stride: Any, *, dtype: Any = None, **_: Any) -> torch.Tensor:
+    return on_device(torch.empty_strided(size, stride, dtype=dtype, device="cpu"))
+
+
+def _copy(to: torch.Tensor, source: torch.Tensor, non_blocking: bool = False) -> torch.Tensor:
+    on_host(to).copy_(on_host(source))
+    return to
+
+
+def _item(tensor: torch.Tensor) -> Any:
+    return on_host(tensor).item()
+
+
+ALLOCATOR = {
+    "empty.memory_format": _empty,
+    "empty_strided": _empty_strided,
+    "copy_": _copy,
+    "_local_scalar_dense": _item,
+}
+
+
+# ----------------------------------------------------------------------------------------------------- storages
 
 
 def mirrored(storage: torch.UntypedStorage, device: int) -> torch.UntypedStorage:
@@ -69,21 +138,22 @@ def mirrored(storage: torch.UntypedStorage, device: int) -> torch.UntypedStorage
     raw = _over(storage, side, (storage.nbytes(),), (1,), 0, torch.uint8)
     capsule = torch.utils.dlpack.to_dlpack(raw)
     _dl_device(capsule).type = device
-    return torch._C._from_dlpack(capsule).untyped_storage()
+    return seam.from_dlpack(capsule).untyped_storage()
 
 
 def _tensor_on(storage: torch.UntypedStorage, like: torch.Tensor) -> torch.Tensor:
-    return _over(storage, storage.device, like.size(), like.stride(), like.storage_offset(), like.dtype)  # type: ignore[arg-type]
+    return _over(storage, storage.device, like.size(), like.stride(), int(like.storage_offset()), like.dtype)
 
 
-def _over(storage: torch.UntypedStorage, device: torch.device, size: Any, stride: Any, offset: int, dtype: torch.dtype):  # type: ignore[no-untyped-def]
+def _over(
+    storage: torch.UntypedStorage, device: torch.device, size: Any, stride: Any, offset: int, dtype: torch.dtype
+) -> Any:
     if device.type == "cpu":
         return torch.empty(0, dtype=dtype).set_(storage, offset, tuple(size), tuple(stride))
-    make = getattr(torch._C, "_construct_CUDA_Tensor_From_Storage_And_Metadata", None)
-    if make is None:
-        raise Moved("torch._C._construct_CUDA_Tensor_From_Storage_And_Metadata")
     size, stride = tuple(map(int, size)), tuple(map(int, stride))
-    return make({"size": size, "stride": stride, "dtype": dtype, "device": CUDA, "storage_offset": offset}, storage)
+    return seam.cuda_tensor(
+        {"size": size, "stride": stride, "dtype": dtype, "device": CUDA, "storage_offset": offset}, storage
+    )
 
 
 class _DLDevice(ctypes.Structure):

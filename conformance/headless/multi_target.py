@@ -1,8 +1,9 @@
 """One capture for several described GPUs.
 
-Dynamo, AOTAutograd, the joint passes and the post-grad passes run once; lowering, scheduling and code generation run for each
-target, on a copy of the graph that they left. A target shares what another one's compile made only where nothing was asked on
-the way there that the two answer differently (`asked`): the kernel of an attention, say. Else it is compiled on its own.
+Dynamo, AOTAutograd, the joint passes and the post-grad passes run once; lowering, scheduling and code generation run
+for each target, on a copy of the graph that they left. A target shares what another one's compile made only where
+nothing was asked on the way there that the two answer differently (`device_queries`): the kernel of an attention, say.
+Else it is compiled on its own.
 """
 
 from __future__ import annotations
@@ -13,21 +14,20 @@ from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
-from unittest.mock import patch
 
-import torch
 from torch import fx
 
 from conformance import oracle
 from conformance.backends.base import Case
+from conformance.backends.inductor.seam import seam as inductor
 from conformance.graphs import copied
-from conformance.headless.device import answering, find, optional
+from conformance.headless.device import asking
 from conformance.headless.device_queries import Asked, listening
-from conformance.headless.kernel import Kernel
+from conformance.headless.program import Program
 from conformance.micrograph import Micrograph
 from conformance.target import Target
 
-COMPILE = "torch._inductor.compile_fx"
+Proceed = Callable[..., Any]
 
 
 class Enough(Exception):
@@ -78,62 +78,64 @@ class Family:
         from conformance.backends.inductor.compiled import empty_caches
 
         backend, case, capture = InductorBackend(), Case(micrograph, self.first), micrograph.contract.capture
-        torch._dynamo.reset()
+        inductor.reset()
         with ExitStack() as stack:
             # Nothing is found there; a setting that turns caches off would be part of every kernel.
             folder = stack.enter_context(tempfile.TemporaryDirectory(prefix="conformance-"))
             stack.enter_context(empty_caches(Path(folder)))
             stack.enter_context(backend.settings(case))
-            stack.enter_context(self._kernels_kept())
-            if capture.graphs == 1 and not capture.breaks:  # else what is compiled next may depend on what was computed
-                stack.enter_context(patch.object(Kernel, "run", lambda self, *args, **kwargs: None))
+            stack.enter_context(inductor.subscribe(define_kernel=self._keep_kernel))
             if self.others:
                 stack.enter_context(self._for_others())
             module = case.module()
             fn = backend.program(case, module)
-            outcome = oracle.run(lambda *x: fn(*backend.marked(case, x)), case.inputs(0), module, calls=micrograph.steps)
+            if isinstance(
+                fn, Program
+            ):  # what is compiled after a graph break may depend on what was computed before it
+                fn.launches = capture.graphs != 1 or (capture.breaks or 0) > 0
+            outcome = oracle.run(
+                lambda *x: fn(*backend.marked(case, x)), case.inputs(0), module, calls=micrograph.steps
+            )
         if outcome.error is not None and not self.found[self.first.name].kernels:
             raise outcome.error
 
-    @contextmanager
-    def _kernels_kept(self) -> Iterator[None]:
-        wrapper = find("torch._inductor.codegen.wrapper.PythonWrapperCodegen")
-        original = wrapper.define_kernel
-
-        def define_kernel(owner: Any, kernel_name: str, kernel_body: str, *args: Any, **kwargs: Any) -> Any:
-            kept = self.found[self.current].kernels if self.current in self.found else {}
-            if "triton" in kernel_body:
-                kept[kernel_name if kernel_name not in kept else f"{kernel_name} ({len(kept)})"] = kernel_body
-            return original(owner, kernel_name, kernel_body, *args, **kwargs)
-
-        with patch.object(wrapper, "define_kernel", define_kernel):
-            yield
+    def _keep_kernel(
+        self, proceed: Proceed, wrapper: Any, kernel_name: str, kernel_body: str, *args: Any, **kwargs: Any
+    ) -> Any:
+        kept = self.found[self.current].kernels if self.current in self.found else {}
+        if "triton" in kernel_body:
+            kept[kernel_name if kernel_name not in kept else f"{kernel_name} ({len(kept)})"] = kernel_body
+        return proceed(wrapper, kernel_name, kernel_body, *args, **kwargs)
 
     @contextmanager
     def _for_others(self) -> Iterator[None]:
         """Each graph that Inductor compiles for the first target is generated for the others too."""
-        module = find(COMPILE)
-        original, passes = module.fx_codegen_and_compile, module._recursive_post_grad_passes
         heard = ExitStack()
+        left: list[fx.GraphModule] = []  # the graph after the post-grad passes
+        depth = [0]  # of the post-grad passes, which call themselves for subgraphs
 
-        def fx_codegen_and_compile(gm: Any, example_inputs: Any, *args: Any, **kwargs: Any) -> Any:
-            left: list[fx.GraphModule] = []
-
-            def post_grad(gm: Any, *more: Any, **named: Any) -> Any:
-                with patch.object(module, "_recursive_post_grad_passes", passes):
-                    passes(gm, *more, **named)
+        def post_grad(proceed: Proceed, gm: Any, *args: Any, **kwargs: Any) -> Any:
+            depth[0] += 1
+            try:
+                result = proceed(gm, *args, **kwargs)
+            finally:
+                depth[0] -= 1
+            if not depth[0]:
                 left.append(copied(gm))
                 heard.close()  # from here on, each target is asked for itself
+            return result
 
-            with patch.object(module, "_recursive_post_grad_passes", post_grad):
-                result = original(gm, example_inputs, *args, **kwargs)
+        def compile_graph(proceed: Proceed, gm: Any, example_inputs: Any, *args: Any, **kwargs: Any) -> Any:
+            left.clear()
+            with inductor.subscribe(post_grad_passes=post_grad):
+                result = proceed(gm, example_inputs, *args, **kwargs)
             for target in self._agreeing():
-                self._generate(target, lambda: original(copied(left[0]), example_inputs, *args, **kwargs))
+                self._generate(target, lambda: proceed(copied(left[0]), example_inputs, *args, **kwargs))
             heard.enter_context(listening(self.asked))  # the next graph, if there is one
             return result
 
         heard.enter_context(listening(self.asked))
-        with heard, patch.object(module, "fx_codegen_and_compile", fx_codegen_and_compile):
+        with heard, inductor.subscribe(codegen_and_compile=compile_graph):
             yield
 
     def _agreeing(self) -> list[Target]:
@@ -144,11 +146,8 @@ class Family:
         return [target for target in self.others if target.name in self.found]
 
     def _generate(self, target: Target, codegen: Callable[[], Any]) -> None:
-        with ExitStack() as stack:
-            assert target.device is not None
-            stack.enter_context(answering(target.device))
-            for owner, name, value in _passed_already():
-                stack.enter_context(patch.object(owner, name, value))
+        assert target.device is not None
+        with asking(target.device), _from_lowering_on():
             self.current = target.name
             try:
                 codegen()
@@ -158,22 +157,22 @@ class Family:
                 self.current = self.first.name
 
 
-def _passed_already() -> list[tuple[Any, str, Any]]:
-    """The steps before lowering, which the graph has behind it; and loading, which is not needed."""
-    module = find(COMPILE)
-    utils = find("torch._dynamo.utils")
+@contextmanager
+def _from_lowering_on() -> Iterator[None]:
+    """Inside, the steps before lowering, which the graph has behind it, do nothing; and the program is generated and
+    not loaded."""
 
-    def stop(graph: Any) -> Any:
+    def nothing(proceed: Proceed, *args: Any, **kwargs: Any) -> None:
+        return None
+
+    def known_mode(proceed: Proceed, gm: Any, example_inputs: Any, *args: Any) -> Any:
+        return inductor.detect_fake_mode(example_inputs)
+
+    def stop(proceed: Proceed, graph: Any) -> Any:
         graph.codegen()
         raise Enough
 
-    steps: list[tuple[Any, str, Any]] = [
-        (module, "view_to_reshape", lambda gm: None),
-        (module, "fake_tensor_prop", lambda gm, example_inputs, *args: utils.detect_fake_mode(example_inputs)),
-        (module, "_recursive_post_grad_passes", lambda gm, *args, **kwargs: None),
-        (find("torch._inductor.graph.GraphLowering"), "compile_to_module", stop),
-    ]
-    strides = "_recursive_record_original_output_strides"
-    if optional(f"{COMPILE}.{strides}") is not None:
-        steps.append((module, strides, lambda gm: None))
-    return steps
+    steps: dict[str, Any] = dict.fromkeys(("view_to_reshape", "post_grad_passes", "record_output_strides"), nothing)
+    steps |= {"fake_tensor_prop": known_mode, "load_program": stop}
+    with inductor.subscribe(**{key: step for key, step in steps.items() if inductor.has(key)}):
+        yield

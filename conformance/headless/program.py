@@ -4,42 +4,45 @@ from __future__ import annotations
 
 import contextlib
 import copy
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import torch
 from torch import nn
 from torch.utils import _pytree as pytree
 
+from conformance.backends.inductor.seam import seam as inductor
 from conformance.headless.autotune import FIRST, Choice, Pick, fixed
 from conformance.headless.cpu_dispatch import Host
-from conformance.headless.device import described, find, replaced
+from conformance.headless.device import described
 from conformance.headless.interpret import interpreting
 from conformance.headless.kernel import Kernel
 from conformance.headless.memory import Memory
+from conformance.headless.seam import seam, unavailable
+from conformance.stage import Stage
 from conformance.target import Target
 
 
 @contextlib.contextmanager
 def session(
-    target: Target, kernels: dict[str, Kernel] | None = None, pick: Pick = FIRST, choices: list[Choice] | None = None
+    target: Target, make: Callable[[str, str], Kernel] = Kernel, pick: Pick = FIRST, choices: list[Choice] | None = None
 ) -> Iterator[None]:
-    """The target's GPU is described, its memory is the host's, and what is launched on it is interpreted."""
+    """The target's GPU is described, its memory is the host's, and what is launched on it is interpreted. `make` is
+    given the name and the source of every kernel that a generated program has, and returns what the program
+    launches."""
 
-    def triton(self: Any, kernel_name: str, source_code: str, device_str: str = "cuda") -> Kernel:
-        kernel = Kernel(kernel_name, source_code)
-        if kernels is not None:
-            kernels[kernel_name] = kernel
-        return kernel
+    def build(proceed: Any, compiler: Any, kernel_name: str, source_code: str, device_str: str = "cuda") -> Kernel:
+        return make(kernel_name, source_code)
 
     with contextlib.ExitStack() as stack:
         stack.enter_context(described(target))
-        place = find("torch._inductor.async_compile.AsyncCompile")
-        stack.enter_context(replaced(place, "torch._inductor.async_compile.AsyncCompile", "triton", triton))
+        if inductor.has("build_triton_kernel"):
+            stack.enter_context(inductor.subscribe(build_triton_kernel=build))
         # Nothing is compiled in the background: no pool of workers that knows nothing of the described device.
-        stack.enter_context(find("torch._inductor.config").patch(compile_threads=1))
+        stack.enter_context(inductor.config.patch(compile_threads=1))
         stack.enter_context(fixed(pick, choices))
-        stack.enter_context(interpreting())
+        if Stage.RUNTIME not in unavailable():
+            stack.enter_context(interpreting())
         stack.enter_context(Host())
         yield
 
@@ -48,6 +51,8 @@ class Program:
     """A compiled module, or the module as it is: eager on that device.
 
     Its parameters and buffers are those of the module it was made from: the same bytes on both sides."""
+
+    launches = True  # False: kernels are made and not run, where only their source is asked for
 
     def __init__(self, module: nn.Module, target: Target, compiled: bool = True, pick: Pick = FIRST) -> None:
         self.target, self.module, self.pick = target, module, pick
@@ -70,8 +75,12 @@ class Program:
 
     @contextlib.contextmanager
     def session(self) -> Iterator[None]:
-        with session(self.target, self.kernels, self.pick, self.choices):
+        with session(self.target, self._kernel, self.pick, self.choices):
             yield
+
+    def _kernel(self, name: str, source: str) -> Kernel:
+        self.kernels[name] = Kernel(name, source, self.launches)
+        return self.kernels[name]
 
     def _on_device(self, inputs: tuple[Any, ...]) -> tuple[list[Any], Any, dict[int, torch.Tensor]]:
         """Outputs on the device, their structure, and the device's side of each tensor that was given."""
@@ -86,8 +95,10 @@ class Program:
 
     def _to_device(self, tensor: torch.Tensor, sides: dict[int, torch.Tensor]) -> torch.Tensor:
         if id(tensor) not in sides:
-            base = sides.get(id(tensor._base)) if tensor._is_view() else None  # a view of another input is a view of its side
-            with torch._C._DisableTorchDispatch():
+            base = (
+                sides.get(id(tensor._base)) if tensor._is_view() else None
+            )  # a view of another input is a view of its side
+            with seam.no_dispatch():
                 if base is not None and base.dtype == tensor.dtype:
                     side = base.as_strided(tensor.size(), tensor.stride(), tensor.storage_offset())
                 else:
@@ -99,7 +110,7 @@ class Program:
     def _to_host(self, value: Any) -> Any:
         if not isinstance(value, torch.Tensor):
             return value
-        with torch._C._DisableTorchDispatch():
+        with seam.no_dispatch():
             return self.memory.on_host(value.detach())
 
     # ------------------------------------------------------------------------------------------- state

@@ -20,11 +20,11 @@ from conformance.oracle.reference import InDouble, Reference, in_double, played,
 from conformance.oracle.snapshot import snapshot
 
 __all__ = [
+    "SEED",
     "Difference",
     "InDouble",
     "Outcome",
     "Reference",
-    "SEED",
     "clone_inputs",
     "compare",
     "in_double",

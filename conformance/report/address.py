@@ -5,7 +5,7 @@ from __future__ import annotations
 from functools import lru_cache
 from typing import NamedTuple
 
-from conformance.report import sanitize
+from conformance import sanitize
 from conformance.report.style import stage_rank
 
 
@@ -34,7 +34,8 @@ class Address(NamedTuple):
 
 @lru_cache(maxsize=1 << 18)
 def address(cell: str) -> Address | None:
-    """None where the name is not one of a cell. Records of a newer suite may hold stages that this one does not know."""
+    """None where the name is not one of a cell. Records of a newer suite may hold stages that this one does not
+    know."""
     parts = cell.split("/", 3)
     if len(parts) != 4 or not all(parts):
         return None

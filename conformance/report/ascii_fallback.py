@@ -10,7 +10,8 @@ from rich.segment import Segment
 
 
 class Shown(ABC):
-    """A renderable of parts. Where the terminal has no Unicode, every character that it cannot show becomes one that it can."""
+    """A renderable of parts. Where the terminal has no Unicode, every character that it cannot show becomes one that it
+    can."""
 
     @abstractmethod
     def parts(self, options: ConsoleOptions) -> Iterator[RenderableType]: ...
@@ -30,4 +31,6 @@ def _ascii(text: str) -> str:
     return text.translate(_LIKE).encode("ascii", "replace").decode()
 
 
-_LIKE = str.maketrans({"→": ">", "·": "/", "…": "~", "−": "-", "–": "-", "✓": "+", "✗": "X"})
+_LIKE = str.maketrans(
+    {"→": ">", "·": "/", "…": "~", "−": "-", "–": "-", "✓": "+", "✗": "X", "↩": "<", "▲": "^", "▼": "v"}
+)

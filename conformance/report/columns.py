@@ -1,4 +1,4 @@
-"""The matrix as columns of small numbers: what the page holds of 100,000 cells, and the evidence that it fetches."""
+"""The matrix as columns of small numbers: what the page holds of 100,000 cells."""
 
 from __future__ import annotations
 
@@ -6,8 +6,9 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field
 from typing import Any
 
-from conformance.report import facts, sanitize
-from conformance.report.load import findings, is_digest, mapping, seconds
+from conformance import record, sanitize
+from conformance.report import facts
+from conformance.report.load import findings
 from conformance.report.matrix import Entry, Key, Matrix
 from conformance.report.style import LOOKS, look
 
@@ -16,7 +17,8 @@ STRINGS = 900_000
 SHORTEST, LONGEST = 60, 600
 FACT_TEXT = 20_000
 FACT_ITEMS = 2_000
-CHUNK = 256
+
+Placed = list[tuple[int, Key, Entry]]
 
 
 @dataclass
@@ -36,7 +38,7 @@ class Strings:
         return known
 
 
-def order(matrix: Matrix) -> list[tuple[int, Key, Entry]]:
+def order(matrix: Matrix) -> Placed:
     """The cells by their place: (row × columns + column) × stages + stage."""
     rows = {name: index for index, name in enumerate(matrix.rows)}
     columns = {column: index for index, column in enumerate(matrix.columns)}
@@ -50,30 +52,38 @@ def order(matrix: Matrix) -> list[tuple[int, Key, Entry]]:
     return placed
 
 
-def encode(matrix: Matrix, placed: list[tuple[int, Key, Entry]]) -> dict[str, Any]:
+def encode(matrix: Matrix, placed: Placed) -> dict[str, Any]:
     """What the page holds of every cell: verdict, reason, findings, seconds, and the facts that are drawn."""
     strings = Strings(_limit(entry for _, _, entry in placed))
     words = [*LOOKS, *sorted({entry.verdict for entry in matrix.entries.values()} - {*LOOKS})]
     numbers = {word: index for index, word in enumerate(words)}
-    runs = {id(run): index for index, run in enumerate(matrix.runs)}
-    sparse: dict[str, dict[int, Any]] = {"findings": {}, "url": {}, "flaky": {}, **{name: {} for name in facts.PLOTS}}
+    runs = {run: index for index, run in enumerate(matrix.runs)}
+    sparse: dict[str, dict[int, Any]] = {
+        "findings": {},
+        "url": {},
+        "flaky": {},
+        "surprise": {},
+        **{name: {} for name in facts.PLOTS},
+    }
     plots = {stage: (name, fact) for name, (stage, fact) in facts.PLOTS.items()}
     verdicts, reasons, millis, of_run = [], [], [], []
     for index, (_, key, entry) in enumerate(placed):
         line = entry.line
         verdicts.append(numbers[entry.verdict])
-        reasons.append(strings.number(sanitize.line(line.get("reason"), LONGEST)) if line.get("reason") else 0)
-        millis.append(round(1000 * seconds(line)))
-        of_run.append(runs[id(entry.run)])
+        reasons.append(strings.number(sanitize.line(line["reason"], LONGEST)) if line["reason"] else 0)
+        millis.append(round(1000 * line["seconds"]))
+        of_run.append(runs[entry.run])
         if found := findings(line):
             sparse["findings"][index] = [[strings.number(part) for part in one] for one in found[:20]]
         if url := sanitize.link(line.get("url")):
             sparse["url"][index] = strings.number(url)
         if key in matrix.flaky:
             sparse["flaky"][index] = [numbers[word] for word in matrix.flaky[key]]
+        if record.is_unexpected(line) != look(entry.verdict).unexpected:
+            sparse["surprise"][index] = int(record.is_unexpected(line))
         if key.stage in plots:
             name, fact = plots[key.stage]
-            value = facts.number(mapping(line.get("observation")).get(fact))
+            value = facts.number(line["observation"].get(fact))
             if value is not None:
                 sparse[name][index] = value
     return {
@@ -88,27 +98,10 @@ def encode(matrix: Matrix, placed: list[tuple[int, Key, Entry]]) -> dict[str, An
     }
 
 
-def evidence(entry: Entry) -> dict[str, Any]:
-    """What a cell shows when it is opened, beyond what the page holds."""
-    line = entry.line
-    found: dict[str, Any] = {"facts": bounded(mapping(line.get("observation")))}
-    texts = {sanitize.name(name): digest for name, digest in mapping(line.get("texts")).items() if is_digest(digest)}
-    if texts:
-        found["texts"] = texts
-    for name in ("micrograph", "reused"):
-        if line.get(name):
-            found[name] = bounded(line[name])
-    if len(reason := sanitize.text(line.get("reason"), FACT_TEXT)) > SHORTEST:
-        found["reason"] = reason
-    if details := [list(one) for one in findings(line)]:
-        found["findings"] = details
-    return found
-
-
 def bounded(value: Any, depth: int = 0) -> Any:
     """The value with its strings cleaned and cut, and no more items than a person would read."""
     if value is None or isinstance(value, int):
-        return value if value is None or -(1 << 53) < value < 1 << 53 else str(value)
+        return value if value is None or -(1 << 53) < value < 1 << 53 else sanitize.text(value, FACT_TEXT)
     if isinstance(value, str):
         return sanitize.text(value, FACT_TEXT)
     if isinstance(value, float):
@@ -127,7 +120,7 @@ def _limit(entries: Iterable[Entry]) -> int:
     lengths: list[int] = []
     seen: set[str] = set()
     for entry in entries:
-        for text in (str(entry.line.get("reason") or "")[:LONGEST], *(one[2][:LONGEST] for one in findings(entry.line)[:20])):
+        for text in (entry.line["reason"][:LONGEST], *(one[2][:LONGEST] for one in findings(entry.line)[:20])):
             if text not in seen:
                 seen.add(text)
                 lengths.append(len(text))

@@ -1,104 +1,106 @@
-"""What the page does not hold itself: facts and texts, on the page while they are few, else in a folder beside it.
-
-A page opened from a file may not fetch other files, but it may run scripts: so each file is one call with its content."""
+"""The facts and long texts of the cells, packed: compressed pieces inside the page, opened by it when a cell is."""
 
 from __future__ import annotations
 
-import hashlib
+import base64
 import json
-import re
-from collections import defaultdict
-from collections.abc import Iterable, Iterator
-from pathlib import Path
+import zlib
+from collections.abc import Iterable
 from typing import Any
 
-from conformance.report import sanitize
-from conformance.report.columns import CHUNK, evidence
-from conformance.report.load import Loaded, is_digest, mapping
+from conformance import sanitize
+from conformance.report.columns import FACT_TEXT, SHORTEST, bounded
+from conformance.report.load import findings
 from conformance.report.matrix import Entry
 
-# What may stand on the page itself, beside the columns: together under 3 MB.
-INLINE_FACTS = 700_000
-INLINE_TEXTS = 500_000
-TEXT = 2_000_000
-BUNDLE = 200_000
-_OWN_FILE = re.compile(r"[0-9a-f]{1,64}\.js")
+CHUNK = 256  # cells in one piece
+PIECE = 400_000  # characters of text in one piece, before it is compressed
+TEXT = 2_000_000  # characters of one text
+BUDGET = 64 << 20  # of all compressed texts
+
+Reference = list[int]  # [piece, index in it]
 
 
 class Evidence:
-    """inline: name → JSON that stays on the page. Without a folder, what does not fit there is left out."""
+    """pieces: name → compressed JSON in base64. A text stands in them once, wherever it is used."""
 
-    def __init__(self, folder: Path | None) -> None:
-        self.folder = folder
-        self.inline: dict[str, str] = {}
-        self.files: list[Path] = []
+    def __init__(self, texts: bool = True) -> None:
+        self.pieces: dict[str, str] = {}
+        self.missing = 0
+        self.left_out = 0
+        self._wanted = texts
+        self._references: dict[str, Reference | None] = {}
+        self._piece: list[dict[str, Any]] = []
+        self._size = 0
+        self._room = BUDGET
 
-    def facts(self, entries: list[Entry]) -> list[str]:
-        """The names of the chunks, in the order of the cells."""
-        chunks = [json_text([evidence(entry) for entry in entries[at : at + CHUNK]]) for at in range(0, len(entries), CHUNK)]
-        named = [(hashlib.sha256(chunk.encode()).hexdigest()[:16], chunk) for chunk in chunks]
-        self._keep(named, sum(map(len, chunks)) <= INLINE_FACTS)
-        return [name for name, _ in named]
+    def reference(self, entry: Entry, digest: str) -> Reference | None:
+        """Where a text of this cell stands. None where it is not beside the record, or does not fit."""
+        if digest not in self._references:
+            self._references[digest] = self._add(entry, digest) if self._wanted else None
+        return self._references[digest]
 
-    def texts(self, entries: Iterable[Entry]) -> tuple[int, list[str]]:
-        """How many characters of a digest name its bundle (none: the texts are inline), and the digests without a text."""
-        sizes: dict[str, int] = {}
-        runs: dict[str, Loaded] = {}
-        missing: list[str] = []
-        for entry in entries:
-            for digest in mapping(entry.line.get("texts")).values():
-                if not is_digest(digest) or digest in runs:
-                    continue
-                runs[digest] = entry.run
-                size = entry.run.text_size(digest)
-                if size is None:
-                    missing.append(sanitize.name(digest))
-                else:
-                    sizes[digest] = min(size, TEXT)
-        total = sum(sizes.values())
-        if total <= INLINE_TEXTS:
-            self._keep(((digest, json_text(_text(runs[digest], digest))) for digest in sizes), True)
-            return 0, missing
-        length = 1 if total <= 16 * BUNDLE else 2 if total <= 256 * BUNDLE else 3
-        self._keep(_bundles(runs, sizes, length), False)
-        return length, missing
+    def facts(self, entries: list[Entry]) -> int:
+        """Pack what each cell shows when it is opened; return how many cells are in a piece."""
+        for at in range(0, len(entries), CHUNK):
+            self.pieces[f"c{at // CHUNK}"] = pack([self._cell(entry) for entry in entries[at : at + CHUNK]])
+        self._close()
+        return CHUNK
 
-    def sweep(self) -> None:
-        """Remove what an earlier page left in the folder, and only that: files with our kind of name."""
-        if self.folder is None or not self.folder.is_dir():
-            return
-        keep = {file.name for file in self.files}
-        for file in self.folder.iterdir():
-            if file.name not in keep and _OWN_FILE.fullmatch(file.name):
-                file.unlink()
+    def problems(self) -> Iterable[str]:
+        if self.missing:
+            yield f"{self.missing:,} texts are not beside their records: keep the folder NAME.texts beside NAME.jsonl"
+        if self.left_out:
+            yield f"{self.left_out:,} texts are left out of the page: together they are too large for one file"
 
-    def _keep(self, named: Iterable[tuple[str, str]], inline: bool) -> None:
-        """All of one kind is inline or none, so that a page without its folder misses all of it and says so once."""
-        if inline:
-            self.inline.update(named)
-        elif self.folder is not None:
-            self.folder.mkdir(parents=True, exist_ok=True)
-            for name, encoded in named:
-                file = self.folder / f"{name}.js"
-                file.write_text(f'conformanceEvidence("{name}", {encoded});\n', encoding="ascii")
-                self.files.append(file)
+    def _cell(self, entry: Entry) -> dict[str, Any]:
+        line = entry.line
+        found: dict[str, Any] = {"facts": bounded(line["observation"])}
+        if line["texts"]:
+            found["texts"] = {
+                sanitize.name(name): self.reference(entry, digest) for name, digest in line["texts"].items()
+            }
+        for name in ("micrograph", "reused", "cause", "title"):
+            if line.get(name):
+                found[name] = bounded(line[name])
+        if len(reason := sanitize.text(line["reason"], FACT_TEXT)) > SHORTEST:
+            found["reason"] = reason
+        if details := [list(one) for one in findings(line)]:
+            found["findings"] = details
+        return found
+
+    def _add(self, entry: Entry, digest: str) -> Reference | None:
+        text = entry.run.text(digest)
+        if text is None:
+            self.missing += 1
+            return None
+        if self._room <= 0:
+            self.left_out += 1
+            return None
+        self._piece.append({"text": sanitize.text(text[:TEXT]), "cut": len(text) > TEXT})
+        self._size += len(text[:TEXT])
+        reference = [self._number(), len(self._piece) - 1]
+        if self._size > PIECE:
+            self._close()
+        return reference
+
+    def _number(self) -> int:
+        return sum(name.startswith("t") for name in self.pieces)
+
+    def _close(self) -> None:
+        if self._piece:
+            packed = pack(self._piece)
+            self._room -= len(packed)
+            self.pieces[f"t{self._number()}"] = packed
+            self._piece, self._size = [], 0
+
+
+def pack(value: Any) -> str:
+    encoded = json.dumps(value, separators=(",", ":"), ensure_ascii=True, allow_nan=False).encode()
+    return base64.b64encode(zlib.compress(encoded, 6)).decode()
 
 
 def json_text(value: Any) -> str:
-    """JSON that may stand inside a script element, and in a script: ASCII, without the characters that end either."""
+    """JSON that may stand inside a script element: ASCII, without the characters that end it."""
     encoded = json.dumps(value, separators=(",", ":"), ensure_ascii=True, allow_nan=False)
     return encoded.replace("<", "\\u003c").replace(">", "\\u003e").replace("&", "\\u0026")
-
-
-def _bundles(runs: dict[str, Loaded], digests: Iterable[str], length: int) -> Iterator[tuple[str, str]]:
-    """Texts whose digests start alike share a file: thousands of texts are a few hundred files."""
-    groups: dict[str, list[str]] = defaultdict(list)
-    for digest in digests:
-        groups[digest[:length]].append(digest)
-    for name, members in groups.items():
-        yield name, json_text({digest: _text(runs[digest], digest) for digest in sorted(members)})
-
-
-def _text(run: Loaded, digest: str) -> dict[str, Any]:
-    found = run.text(digest, TEXT)
-    return {"text": found[0], "cut": found[1]} if found is not None else {"text": "", "cut": True}

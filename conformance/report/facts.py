@@ -1,32 +1,42 @@
-"""What the facts of an observation mean to a reader: which are compared, which way is worse, which are drawn over versions."""
+"""What the facts of an observation mean to a reader: which are compared, which way is worse, which are drawn over
+versions."""
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterator, Mapping
-from typing import Any
+from typing import Any, NamedTuple
 
-from conformance.report import sanitize
+from conformance import sanitize
 
-# Differ from run to run on the same compiler, so a difference says nothing.
-VOLATILE_ENDS = ("seconds", "_ms", "_us", "_time", "bytes", "_path", "address", "pid", "timestamp")
-# Text that changes with every version of a compiler (variable names, comments): a difference is weak evidence.
-WEAK_ENDS = ("digest", "digests", "hash", "key", "keys")
+# The classes of a difference between two records, the costliest first, and which of them an improvement cancels.
+WRONG, FIXED, LOST, MORE, FEWER, CODE, BOOKKEEPING = "wrong", "fixed", "lost", "more", "fewer", "code", "bookkeeping"
+CLASSES = (WRONG, FIXED, LOST, MORE, FEWER, CODE, BOOKKEEPING)
 
-# More of these is worse (+1), fewer is worse (-1), by the last word of the fact's name; all others have no direction.
-WORSE = {
-    "kernels": +1,
-    "breaks": +1,
-    "graph_breaks": +1,
-    "graphs": +1,
-    "recompiles": +1,
-    "spills": +1,
-    "engines": +1,
-    "fallbacks": +1,
-    "left": +1,
-    "misses": +1,
-    "matches": -1,
-    "hits": -1,
+# A fact by its name, or by the part of its path that is named here first: what more of it means, and what fewer.
+# `matches.addmm` is a number of matches; `again.fx_hit` one of cache hits.
+DIRECTIONS = {
+    **dict.fromkeys(("matches", "rewritten", "rewrites", "vector_kernels"), (FEWER, LOST)),
+    **dict.fromkeys(("fallbacks", "left", "ops_in_torch"), (LOST, FEWER)),
+    **dict.fromkeys(("graphs", "breaks", "graph_breaks", "recompiles", "engines"), (MORE, FEWER)),
+    **dict.fromkeys(("kernels", "launches", "spills", "temporaries"), (MORE, FEWER)),
+    **dict.fromkeys(("bytes", "peak_bytes", "temporary_bytes", "read_bytes", "written_bytes"), (MORE, FEWER)),
+    **dict.fromkeys(("misses", "fx_miss", "aot_miss", "engine_miss"), (MORE, FEWER)),
+    **dict.fromkeys(("hits", "fx_hit", "aot_hit", "engine_hit"), (FEWER, MORE)),
 }
+# Counters of the pattern matcher as a whole: they change with every rewrite, whichever it was.
+UNDIRECTED = frozenset({"pattern_matcher_count", "pattern_matcher_nodes"})
+# Names and texts that change without a change of what was computed. They count only where nothing else of the two
+# environments differs, so that nobody but the compiler can have changed them.
+BOOKKEEPING_NAMES = frozenset(
+    {"guards", "break_reasons", "without_metadata", "isa", "timing_cache", "compute_capability", "passes", "differs"}
+)
+BOOKKEEPING_ENDS = ("digest", "digests", "hash", "key", "keys", "metadata")
+# Different in every run of the same compiler, so a difference says nothing.
+VOLATILE_ENDS = ("seconds", "_ms", "_us", "_time", "plan_bytes", "engine_bytes", "_path", "address", "pid", "timestamp")
+# Dynamo guards Python's builtins by identity once for each name that they have in the process: only "some" is
+# comparable.
+ONCE = frozenset({"ID_MATCH"})
 
 # Drawn as small plots over versions: name → stage, fact.
 PLOTS = {"kernels": ("fusion", "kernels"), "matches": ("postgrad", "matches")}
@@ -34,23 +44,110 @@ PLOTS = {"kernels": ("fusion", "kernels"), "matches": ("postgrad", "matches")}
 _DEPTH = 6
 
 
-def volatile(path: str) -> bool:
-    return any(part.endswith(VOLATILE_ENDS) for part in path.split("."))
+class Fact(NamedTuple):
+    """A fact that differs. rank: its class."""
+
+    path: tuple[str, ...]
+    old: Any
+    new: Any
+    rank: str
+
+    @property
+    def name(self) -> str:
+        return ".".join(self.path)
+
+    @property
+    def change(self) -> str:
+        """`+` it appeared, `-` it went away, `>` more, `<` fewer, `~` other."""
+        before, after = number(self.old), number(self.new)
+        if before is None or after is None or before == after:
+            return "~"
+        if not before or not after:
+            return "-" if before else "+"
+        return ">" if after > before else "<"
 
 
-def weak(path: str) -> bool:
-    return any(part.endswith(WEAK_ENDS) for part in path.split("."))
+def differences(old: Mapping[str, Any], new: Mapping[str, Any], exact: bool = False) -> list[Fact]:
+    """The facts that both sides recorded and that differ. exact: the environments are the same, so that names and texts
+    count too."""
+    if old == new:
+        return []
+    launches = _launches(old), _launches(new)
+    shifted = None not in launches and old["library"] != new["library"]
+    if shifted:
+        old, new = {**old, "launches": launches[0]}, {**new, "launches": launches[1]}
+    found = [Fact(path, a, b, _rank(path, a, b, exact)) for path, a, b in _walk(old, new, ()) if not _volatile(path)]
+    return [fact._replace(rank=CODE) if shifted and fact.path == ("kernels",) else fact for fact in found]
 
 
-def direction(path: str) -> int:
-    """By the first word that has one: `matches.addmm` is a number of matches."""
-    return next((WORSE[part] for part in path.split(".") if part in WORSE), 0)
+def _launches(facts: Mapping[str, Any]) -> int | None:
+    """A kernel that becomes a library call is not a kernel fewer: what costs is how often something is launched."""
+    kernels, library = facts.get("kernels"), facts.get("library")
+    return kernels + len(library) if isinstance(kernels, int) and isinstance(library, list) else None
+
+
+def _walk(old: Any, new: Any, path: tuple[str, ...]) -> Iterator[tuple[tuple[str, ...], Any, Any]]:
+    """(path, old, new) of the leaves that differ. In a table of counts an absent entry is zero; anywhere else it was
+    not recorded, and that is no difference."""
+    old, new = _table(old, path), _table(new, path)
+    if isinstance(old, Mapping) and isinstance(new, Mapping) and len(path) < _DEPTH:
+        counts = bool(path) and _counts(old) and _counts(new)
+        for key in dict.fromkeys((*old, *new)):
+            inner = (*path, str(key))
+            if key in old and key in new:
+                yield from _walk(old[key], new[key], inner)
+            elif counts and (old.get(key) or new.get(key)):
+                yield inner, old.get(key, 0), new.get(key, 0)
+    elif old != new and not (path and path[-1] in ONCE and old and new):
+        yield path, old, new
+
+
+def _table(value: Any, path: tuple[str, ...]) -> Any:
+    """A list of names as a table of counts: their order is no fact. Named kernels as their number and the sums of what
+    each has: names of kernels change with every version."""
+    if isinstance(value, list) and all(isinstance(one, (str, int, float)) for one in value):
+        return Counter(map(str, value))
+    if (
+        path
+        and path[-1] == "kernels"
+        and isinstance(value, Mapping)
+        and value
+        and all(isinstance(one, dict) for one in value.values())
+    ):
+        sums: Counter[str] = Counter()
+        for one in value.values():
+            sums.update({str(key): inner for key, inner in one.items() if _number(inner)})
+        return {"number": len(value), **sums}
+    return value
+
+
+def _number(value: Any) -> bool:
+    return isinstance(value, (int, float)) and not isinstance(value, bool)
+
+
+def _counts(value: Any) -> bool:
+    return isinstance(value, Mapping) and all(map(_number, value.values()))
+
+
+def _rank(path: tuple[str, ...], old: Any, new: Any, exact: bool) -> str:
+    named = path[-1] == path[0] if path[0] == "passes" else path[0] in BOOKKEEPING_NAMES  # how many passes there are
+    if named or any(part.endswith(BOOKKEEPING_ENDS) for part in path):
+        return CODE if exact else BOOKKEEPING
+    known = next((DIRECTIONS[part] for part in path if part in DIRECTIONS), None)
+    if path[0] == "kernels" and len(path) > 1:
+        known = DIRECTIONS.get("kernels" if path[1] == "number" else path[-1])
+    before, after = number(old), number(new)
+    if known is None or before is None or after is None or before == after or UNDIRECTED.intersection(path):
+        return CODE
+    return known[0] if after > before else known[1]
+
+
+def _volatile(path: tuple[str, ...]) -> bool:
+    return any(part.endswith(VOLATILE_ENDS) for part in path)
 
 
 def number(value: Any) -> float | None:
     """A fact as one number: itself, the sum of a table of counts, the length of a list."""
-    if isinstance(value, bool):
-        return float(value)
     if isinstance(value, (int, float)):
         return float(value) if value == value and abs(value) < 1e15 else None
     if isinstance(value, Mapping):
@@ -61,35 +158,6 @@ def number(value: Any) -> float | None:
     return None
 
 
-def flatten(value: Any, path: str = "", depth: int = 0) -> Iterator[tuple[str, Any]]:
-    """`{"matches": {"addmm": 1}}` → `("matches.addmm", 1)`. Lists are compared whole."""
-    if isinstance(value, Mapping) and depth < _DEPTH:
-        if not value and path:
-            yield path, {}
-        for key, inner in value.items():
-            yield from flatten(inner, f"{path}.{key}" if path else str(key), depth + 1)
-    else:
-        yield path, value
-
-
-def changes(old: Mapping[str, Any], new: Mapping[str, Any]) -> list[tuple[str, Any, Any]]:
-    """(path, old, new) of every fact that differs and is not volatile; None stands for a fact that is not there."""
-    if old == new:
-        return []
-    before, after = dict(flatten(old)), dict(flatten(new))
-    found = []
-    for path in dict.fromkeys((*before, *after)):
-        a, b = before.get(path), after.get(path)
-        if a != b and not volatile(path) and not _both_empty(a, b):
-            found.append((path, a, b))
-    return found
-
-
-def _both_empty(a: Any, b: Any) -> bool:
-    """A table without entries and an absent table say the same: a count of zero is often not written."""
-    return not a and not b and not isinstance(a, bool) and not isinstance(b, bool) and a != 0 and b != 0
-
-
 def brief(value: Any, limit: int = 60) -> str:
     """A fact in a few characters, for a table."""
     if value is None:
@@ -97,5 +165,8 @@ def brief(value: Any, limit: int = 60) -> str:
     if isinstance(value, float):
         return f"{value:.4g}"
     if isinstance(value, list):
-        return sanitize.line(", ".join(brief(one, 30) for one in value[:8]) + (", …" if len(value) > 8 else ""), limit) or "empty"
+        return (
+            sanitize.line(", ".join(brief(one, 30) for one in value[:8]) + (", …" if len(value) > 8 else ""), limit)
+            or "empty"
+        )
     return sanitize.line(value, limit)

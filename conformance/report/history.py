@@ -1,119 +1,121 @@
-"""A folder of records over time: per cell its verdicts and numbers by version, and whether it is flaky."""
+"""Many records over time: with which version each difference came, and which cells are flaky."""
 
 from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Iterable
 from dataclasses import dataclass, field
+from itertools import pairwise
 from pathlib import Path
 from typing import NamedTuple
 
 from conformance.errors import UsageError
-from conformance.report import facts
-from conformance.report.address import Address, address
-from conformance.report.load import Loaded, mapping, no_collection, plain_version, seconds, version_key
-from conformance.report.matrix import differs, verdict
-from conformance.report.style import stage_rank
+from conformance.report.cause import Cause
+from conformance.report.diff import Diff, compare
+from conformance.report.facts import BOOKKEEPING, CLASSES
+from conformance.report.load import version_key
+from conformance.report.matrix import Column, Matrix
+from conformance.report.style import counted, stage_rank
 
 
-class Point(NamedTuple):
-    """A cell in one run. world: all that must be equal for two verdicts to have to be equal."""
+class Step(NamedTuple):
+    """Two neighbouring versions of one series."""
 
-    version: str
-    verdict: str
-    world: tuple[object, ...]
-    run: int
-    number: float | None
-    seconds: float
+    old: Column
+    new: Column
+    diff: Diff
 
 
-@dataclass
-class Trend:
-    place: Address
-    points: list[Point]
+@dataclass(frozen=True)
+class Arrival:
+    """One cause, the versions between which it came, and every series that shows it."""
 
-    @property
-    def flaky(self) -> bool:
-        """Two verdicts of the same compiler, machine, suite and micrograph."""
-        said: dict[tuple[object, ...], list[str]] = defaultdict(list)
-        for point in self.points:
-            said[point.world].append(point.verdict)
-        return any(differs(words[0], word) for words in said.values() for word in words[1:])
+    old: str
+    new: str
+    causes: tuple[Cause, ...]
+    columns: tuple[Column, ...]
 
     @property
-    def changed(self) -> bool:
-        return any(differs(a.verdict, b.verdict) for a, b in zip(self.points, self.points[1:], strict=False))
+    def cause(self) -> Cause:
+        return self.causes[0]
 
     @property
-    def moved(self) -> bool:
-        numbers = {point.number for point in self.points if point.number is not None}
-        return len(numbers) > 1
-
-    def summary(self) -> str:
-        """`2.11.0 pass, 2.15.0 fail`: where the verdict changed."""
-        said = []
-        for index, point in enumerate(self.points):
-            if index == 0 or point.verdict != self.points[index - 1].verdict:
-                said.append(f"{point.version or 'unknown'} {point.verdict}")
-        return ", ".join(said)
+    def compiles(self) -> int:
+        return sum(len(cause.compiles) for cause in self.causes)
 
 
 @dataclass
 class History:
-    runs: list[Loaded]
-    trends: list[Trend] = field(default_factory=list)
-    problems: list[str] = field(default_factory=list)
+    matrix: Matrix
+    steps: list[Step] = field(default_factory=list)
 
-    @property
-    def flaky(self) -> list[Trend]:
-        return [trend for trend in self.trends if trend.flaky]
-
-    @property
-    def changed(self) -> list[Trend]:
-        return [trend for trend in self.trends if trend.changed and not trend.flaky]
-
-    @property
-    def moved(self) -> list[Trend]:
-        """The verdict stayed, the number did not."""
-        return [trend for trend in self.trends if trend.moved and not trend.changed]
+    def arrivals(self, bookkeeping: bool = False) -> list[Arrival]:
+        """The costliest class first, and in it the newest version."""
+        grouped: dict[tuple[object, ...], list[tuple[Cause, Step]]] = defaultdict(list)
+        for step in self.steps:
+            for cause in step.diff.causes:
+                if bookkeeping or cause.rank != BOOKKEEPING:
+                    packages = frozenset(cause.example.first.new.run.versions(step.new.backend))
+                    grouped[cause.rank, cause.stage, cause.signature, packages].append((cause, step))
+        found = [arrival for members in grouped.values() for arrival in _arrivals(members)]
+        found.sort(key=lambda one: (stage_rank(one.cause.stage), -one.compiles, one.cause.text))
+        found.sort(key=lambda one: version_key(one.new)[:2], reverse=True)
+        return sorted(found, key=lambda one: CLASSES.index(one.cause.rank))
 
     def sentence(self) -> str:
-        flaky, changed, moved = len(self.flaky), len(self.changed), len(self.moved)
-        return (
-            f"{len(self.trends):,} cells over {len(self.runs)} records: {changed:,} changed their verdict with a version, "
-            f"{flaky:,} without one (flaky), {moved:,} moved a number and kept the verdict"
+        matrix, arrivals = self.matrix, self.arrivals()
+        series = sum(len(columns) > 1 for columns in matrix.series())
+        over = f"{counted(len(matrix.runs), 'record')}, {series} series of several versions"
+        return f"{counted(len(arrivals), 'cause')} over {over}; {counted(len(matrix.flaky), 'flaky cell')}"
+
+
+def _arrivals(members: list[tuple[Cause, Step]]) -> list[Arrival]:
+    """One cause in several series: where one of them has more versions, it says more exactly with which the cause
+    came."""
+    members.sort(key=lambda pair: version_key(pair[1].old.version)[:2], reverse=True)
+    members.sort(key=lambda pair: version_key(pair[1].new.version)[:2])
+    found: list[list[tuple[Cause, Step]]] = []
+    for cause, step in members:
+        home = next((one for one in found if _within(one[0][1], step)), None)
+        if home is None:
+            found.append([(cause, step)])
+        else:
+            home.append((cause, step))
+    return [
+        Arrival(
+            one[0][1].old.version,
+            one[0][1].new.version,
+            tuple(cause for cause, _ in one),
+            tuple(step.new for _, step in one),
         )
+        for one in found
+    ]
 
 
-def records(folder: Path) -> list[Path]:
-    if folder.is_file():
-        return [folder]
-    found = sorted(folder.rglob("*.jsonl")) if folder.is_dir() else []
-    if not found:
-        raise UsageError(f"no records in {folder}: expected a folder with .jsonl files, as `conformance run --record` writes them")
+def _within(inner: Step, outer: Step) -> bool:
+    old, new = (version_key(step.version)[:2] for step in (outer.old, outer.new))
+    return old <= version_key(inner.old.version)[:2] and version_key(inner.new.version)[:2] <= new
+
+
+def record_files(paths: Iterable[Path]) -> list[Path]:
+    """The records among files and folders."""
+    found: list[Path] = []
+    for path in paths:
+        inside = sorted(path.rglob("*.jsonl")) if path.is_dir() else [path]
+        if not inside:
+            raise UsageError(
+                f"no records in {path}: expected a folder with .jsonl files, as `conformance run --record` writes them"
+            )
+        found += inside
     return found
 
 
-def trace(runs: Iterable[Loaded]) -> History:
-    history = History(list(runs))
-    history.problems = [problem for run in history.runs for problem in run.problems]
-    points: dict[Address, list[Point]] = defaultdict(list)
-    plots = {stage: fact for stage, fact in facts.PLOTS.values()}
-    with no_collection():
-        for index, run in enumerate(history.runs):
-            worlds: dict[str, tuple[object, ...]] = {}
-            for name, line in run.cells.items():
-                if (place := address(name)) is None:
-                    continue
-                world = worlds.get(place.backend)
-                if world is None:
-                    world = worlds[place.backend] = run.world(place.backend)
-                fact = plots.get(place.stage)
-                number = facts.number(mapping(line.get("observation")).get(fact)) if fact else None
-                version = plain_version(run.version(place.backend))
-                points[place].append(Point(version, verdict(line), (*world, str(line.get("micrograph"))), index, number, seconds(line)))
-    for place, found in points.items():
-        found.sort(key=lambda point: (version_key(point.version), point.run))
-        history.trends.append(Trend(place, found))
-    history.trends.sort(key=lambda trend: (stage_rank(trend.place.stage), trend.place))
-    return history
+def trace(matrix: Matrix, any_revision: bool = False) -> History:
+    """Each version of each series compared with the one before it."""
+    sides = matrix.sides()
+    steps = [
+        Step(old, new, compare(sides[old], sides[new], any_revision))
+        for columns in matrix.series()
+        for old, new in pairwise(columns)
+    ]
+    return History(matrix, steps)

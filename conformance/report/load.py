@@ -1,31 +1,31 @@
-"""Records as the reports read them: every field may be missing, of another type, or full of nonsense."""
+"""Records as the reports read them, and how versions and machines are ordered and named."""
 
 from __future__ import annotations
 
 import gc
-import re
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
-from conformance import record
+from packaging.version import InvalidVersion, Version
+
+from conformance import record, sanitize
 from conformance.errors import UsageError
-from conformance.report import sanitize
-
-_DIGEST = re.compile(r"[0-9a-f]{8,64}")
+from conformance.report.address import address
 
 
-@dataclass(frozen=True, eq=False)
-class Loaded:
-    """One record, with where it was and what was wrong with it."""
+class Machine(NamedTuple):
+    """What a record was made on. Records of two machines are never one series."""
 
-    path: Path
-    header: Mapping[str, Any]
-    cells: Mapping[str, Mapping[str, Any]]
-    problems: tuple[str, ...] = ()
+    machine: str
+    cpu: str
+    gpu: str
+
+
+class Loaded(record.Run):
+    """One record, with what its header says."""
 
     @property
     def label(self) -> str:
@@ -33,65 +33,59 @@ class Loaded:
 
     @property
     def env(self) -> Mapping[str, Any]:
-        return mapping(self.header.get("env"))
+        return self.header.get("env", {})
 
     @property
-    def machine(self) -> str:
-        return sanitize.name(self.env.get("machine"))
+    def machine(self) -> Machine:
+        return Machine(*(sanitize.name(self.env.get(part)) for part in Machine._fields))
 
     @property
     def suite(self) -> str:
         return sanitize.name(self.header.get("suite"))
 
     @property
-    def expectations(self) -> str:
-        return sanitize.name(self.header.get("expectations"))
-
-    @property
     def started(self) -> str:
         return sanitize.name(self.header.get("started"))
 
-    def versions(self, backend: str) -> Mapping[str, str]:
-        """What the backend said of itself; `torch` where it said nothing."""
-        said = mapping(mapping(self.env.get("backends")).get(backend))
-        found = {sanitize.name(key): sanitize.name(value) for key, value in said.items()}
-        return found or ({"torch": sanitize.name(self.env.get("torch"))} if self.env.get("torch") else {})
+    @property
+    def torch(self) -> str:
+        return sanitize.name(self.env.get("torch"))
+
+    @cached_property
+    def backends(self) -> set[str]:
+        """Those that the record has cells of."""
+        return {place.backend for name in self.cells if (place := address(name)) is not None}
+
+    def versions(self, backend: str) -> dict[str, str]:
+        """The backend's packages and their versions; torch alone where the header does not name the backend."""
+        packages = self.env.get("backends", {}).get(backend) or ({"torch": self.torch} if self.torch else {})
+        return {sanitize.name(key): sanitize.name(value) for key, value in packages.items()}
 
     def version(self, backend: str) -> str:
         """The one version that names a column: the backend's own, else the first that it lists."""
-        said = self.versions(backend)
-        return said.get(backend) or next(iter(said.values()), "")
+        packages = self.versions(backend)
+        return packages.get(backend) or next(iter(packages.values()), "")
+
+    def producer(self, stage: str, backend: str) -> str:
+        """The revision of the code that made the facts of this stage (or of all stages); before schema 2, the
+        suite's."""
+        producers = self.header.get("producers", {})
+        return sanitize.name(producers.get(f"{stage}/{backend}") or producers.get(backend)) or self.suite
 
     def world(self, backend: str) -> tuple[object, ...]:
         """All of a run that must be equal for the verdicts of a backend to have to be equal."""
-        return (tuple(sorted(self.versions(backend).items())), self.machine, self.suite, self.expectations)
-
-    @cached_property
-    def texts(self) -> Path:
-        return record.texts_folder(self.path)
-
-    def text_size(self, digest: str) -> int | None:
-        try:
-            return (self.texts / f"{digest}.txt").stat().st_size if is_digest(digest) else None
-        except OSError:
-            return None
-
-    def text(self, digest: Any, limit: int) -> tuple[str, bool] | None:
-        """A long text by its digest, and whether it was cut. None where the digest is none or the file is not there."""
-        if not is_digest(digest):
-            return None
-        try:
-            with open(self.texts / f"{digest}.txt", encoding="utf-8", errors="replace") as file:
-                found = file.read(limit + 1)
-        except OSError:
-            return None
-        return sanitize.text(found[:limit]), len(found) > limit
+        return (
+            tuple(sorted(self.versions(backend).items())),
+            self.machine,
+            self.suite,
+            self.header.get("expectations"),
+        )
 
 
 def load(paths: Iterable[Path | str]) -> list[Loaded]:
-    """Records in the order in which they were started. One that cannot be read is a line among the problems of the others;
-    when none can be read, that is the user's mistake."""
-    found: list[Loaded] = []
+    """Records in the order in which they were started. One that cannot be read is a line among the problems of the
+    others; when none can be read, that is the user's mistake."""
+    runs: list[Loaded] = []
     unread: list[UsageError] = []
     for path in dict.fromkeys(map(Path, paths)):
         try:
@@ -100,17 +94,17 @@ def load(paths: Iterable[Path | str]) -> list[Loaded]:
         except UsageError as error:
             unread.append(error)
         else:
-            found.append(Loaded(path, run.header, run.cells, tuple(sanitize.line(said, 400) for said in run.problems)))
-    if not found:
+            runs.append(Loaded(path, run.header, run.cells, [sanitize.line(problem, 400) for problem in run.problems]))
+    if not runs:
         raise unread[0] if unread else UsageError("no record given")
-    if unread:
-        found[0] = replace(found[0], problems=(*(sanitize.line(error, 400) for error in unread), *found[0].problems))
-    return sorted(found, key=lambda run: run.started)
+    runs[0].problems[:0] = [sanitize.line(error, 400) for error in unread]
+    return sorted(runs, key=lambda run: run.started)
 
 
 @contextmanager
 def no_collection() -> Iterator[None]:
-    """Records are hundreds of thousands of dicts without cycles; the collector would walk all of them again and again."""
+    """Records are hundreds of thousands of dicts without cycles; the collector would walk all of them again and
+    again."""
     on = gc.isenabled()
     gc.disable()
     try:
@@ -120,27 +114,16 @@ def no_collection() -> Iterator[None]:
             gc.enable()
 
 
-def is_digest(value: Any) -> bool:
-    """A digest names a file, so nothing else may: no separators, no dots."""
-    return isinstance(value, str) and _DIGEST.fullmatch(value) is not None
-
-
-def mapping(value: Any) -> Mapping[str, Any]:
-    return value if isinstance(value, dict) else {}
-
-
 def findings(line: Mapping[str, Any]) -> list[tuple[str, str, str]]:
     """(kind, check, detail) of each finding of a line."""
-    said = line.get("findings")
-    if not said or not isinstance(said, list):
-        return []
-    found = [mapping(one) for one in said]
-    return [(sanitize.name(one.get("kind")), sanitize.name(one.get("check")), sanitize.text(one.get("detail"), sanitize.LINE)) for one in found if one]
-
-
-def seconds(line: Mapping[str, Any]) -> float:
-    value = line.get("seconds")
-    return float(value) if isinstance(value, (int, float)) and 0 <= value < 1e9 else 0.0
+    return [
+        (
+            sanitize.name(one.get("kind")),
+            sanitize.name(one.get("check")),
+            sanitize.text(one.get("detail"), sanitize.LINE),
+        )
+        for one in line.get("findings", ())
+    ]
 
 
 def plain_version(text: str) -> str:
@@ -148,8 +131,24 @@ def plain_version(text: str) -> str:
     return text.partition("+")[0]
 
 
-def version_key(text: str) -> tuple[tuple[int, int, str], ...]:
-    """Versions in their order: 2.9 before 2.11, 2.11.0a1 before 2.11.0."""
-    parts = re.findall(r"\d+|[a-z]+", text.partition("+")[0].lower())
-    keys = [(2, int(part[:12]), "") if part.isdigit() else (0, 0, part) for part in parts]
-    return (*keys, (1, 0, ""))
+def version_key(text: str) -> tuple[bool, Version, str]:
+    """Versions in their order. What is no version comes first."""
+    try:
+        return True, Version(text.split()[0]), text
+    except (InvalidVersion, IndexError):
+        return False, Version("0"), text
+
+
+def machine_names(runs: Iterable[Loaded]) -> dict[Machine, str]:
+    """A short name for each machine: its kind, and the CPU or GPU where two of that kind differ in it. One machine
+    needs none."""
+    machines = sorted({run.machine for run in runs})
+    if len(machines) == 1:
+        return {machines[0]: ""}
+    names = {}
+    for one in machines:
+        alike = [other for other in machines if other.machine == one.machine]
+        cpu = one.cpu if len({other.cpu for other in alike}) > 1 else ""
+        gpu = (one.gpu or "no GPU") if len({other.gpu for other in alike}) > 1 else ""
+        names[one] = " ".join(part for part in (one.machine or "unknown machine", cpu, gpu) if part)
+    return names

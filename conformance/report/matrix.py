@@ -1,25 +1,38 @@
-"""Records put together: micrographs down, backends × targets × stages across, one verdict a cell."""
+"""Records put together: micrographs down, backends × targets × versions across, seven stages each, one verdict a
+cell."""
 
 from __future__ import annotations
 
+import re
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from itertools import groupby
 from typing import Any, NamedTuple
 
-from conformance.report import sanitize
-from conformance.report.address import address
-from conformance.report.load import Loaded, no_collection, plain_version, version_key
-from conformance.report.style import LOOKS, stage_rank
+from conformance import sanitize
+from conformance.report.address import Address, address
+from conformance.report.load import Loaded, machine_names, no_collection, plain_version, version_key
+from conformance.report.style import LOOKS, counted, stage_rank
 from conformance.report.totals import NOT_JUDGED, Total
 
 
 class Column(NamedTuple):
-    """variant: the backend's version, and the machine where the same version ran on two."""
+    """machine: a short name, where the records are of several."""
 
     backend: str
     target: str
-    variant: str
+    machine: str
+    version: str
+
+    @property
+    def series(self) -> tuple[str, str, str]:
+        """What has versions in time: one backend and target on one machine."""
+        return self[:3]
+
+    @property
+    def label(self) -> str:
+        return " ".join(part for part in (self.backend, self.target, self.version, self.machine) if part)
 
 
 class Key(NamedTuple):
@@ -27,14 +40,16 @@ class Key(NamedTuple):
     column: Column
     micrograph: str
 
+    @property
+    def place(self) -> Address:
+        return Address(self.stage, self.column.backend, self.column.target, self.micrograph)
 
-@dataclass(frozen=True)
-class Entry:
+
+class Entry(NamedTuple):
     """A cell of one run."""
 
-    name: str
     verdict: str
-    line: Mapping[str, Any]
+    line: dict[str, Any]
     run: Loaded
 
 
@@ -48,12 +63,8 @@ class Matrix:
     flaky: dict[Key, list[str]] = field(default_factory=dict)
     problems: list[str] = field(default_factory=list)
 
-    def total(self, column: Column | None = None, stage: str | None = None) -> Total:
-        return Total.of(
-            entry.verdict
-            for key, entry in self.entries.items()
-            if (column is None or key.column == column) and (stage is None or key.stage == stage)
-        )
+    def total(self) -> Total:
+        return Total.of(entry.verdict for entry in self.entries.values())
 
     def totals(self) -> dict[Column, dict[str, Total]]:
         """By column and stage, in one pass."""
@@ -62,53 +73,66 @@ class Matrix:
             found[key.column].setdefault(key.stage, Total()).verdicts[entry.verdict] += 1
         return found
 
+    def series(self) -> list[list[Column]]:
+        """The columns of each backend, target and machine, the oldest version first."""
+        return [list(columns) for _, columns in groupby(self.columns, key=lambda column: column.series)]
+
     def latest(self) -> list[Column]:
-        """The newest variant of each backend and target: what a reader wants to see first."""
-        newest = {(column.backend, column.target): column for column in self.columns}
-        return list(newest.values())
+        """The newest version of each series: what a reader wants to see first."""
+        return [columns[-1] for columns in self.series()]
+
+    def sides(self) -> dict[Column, dict[Address, Entry]]:
+        """The cells of each column, as `diff.compare` takes them."""
+        found: dict[Column, dict[Address, Entry]] = {column: {} for column in self.columns}
+        for key, entry in self.entries.items():
+            found[key.column][key.place] = entry
+        return found
 
 
-def combine(runs: Sequence[Loaded]) -> Matrix:
-    """One matrix of several runs. Where two hold the same cell of the same version, the later one is shown, and a line
-    says so."""
+def combine(runs: Sequence[Loaded], apart: Sequence[str] = ()) -> Matrix:
+    """One matrix of several runs. Where two hold the same cell of the same version and machine, the later one is shown,
+    and a line among the problems tells. apart: a name for each run, whose cells are columns of their own."""
     matrix = Matrix(list(runs), problems=[problem for run in runs for problem in run.problems])
+    names = _column_names(matrix.runs)
+    for run, name in zip(matrix.runs, apart, strict=False):
+        names |= {key: ("", f"{version} {name}".strip()) for key, (_, version) in names.items() if key[0] is run}
     with no_collection():
-        _fill(matrix)
-    matrix.columns = sorted({key.column for key in matrix.entries}, key=_column_order)
+        started = _fill(matrix, names)
+    matrix.columns = sorted(
+        started, key=lambda column: (*_series_order(column), version_key(column.version)[:2], started[column])
+    )
     matrix.stages = sorted({key.stage for key in matrix.entries}, key=stage_rank)
     matrix.rows = sorted({key.micrograph for key in matrix.entries})
     return matrix
 
 
-def _fill(matrix: Matrix) -> None:
-    variants = _Variants(matrix.runs)
-    columns: dict[tuple[int, str, str], Column] = {}
-    overlaps: dict[tuple[Loaded, Loaded], int] = {}
-    strange: dict[Loaded, list[str]] = {}
+def _fill(matrix: Matrix, names: Mapping[tuple[Loaded, str], tuple[str, str]]) -> dict[Column, str]:
+    """Fill in the entries; return the columns, and when the newest record of each was started."""
+    started: dict[Column, str] = {}
+    overlaps: dict[tuple[Loaded, Loaded], int] = defaultdict(int)
+    strange: dict[Loaded, list[str]] = defaultdict(list)
     for run in matrix.runs:
         for name, line in run.cells.items():
             place = address(name)
             if place is None:
-                strange.setdefault(run, []).append(name)
+                strange[run].append(name)
                 continue
-            column = columns.get((id(run), place.backend, place.target))
-            if column is None:
-                column = columns[id(run), place.backend, place.target] = Column(
-                    place.backend, place.target, variants.of(run, place.backend)
-                )
+            column = Column(*place.column, *names[run, place.backend])
+            started[column] = run.started
             key = Key(place.stage, column, place.micrograph)
-            entry = Entry(f"{place.stage}/{place.backend}/{place.target}/{place.micrograph}", verdict(line), line, run)
+            entry = Entry(verdict(line), line, run)
             if (other := matrix.entries.get(key)) is not None:
-                overlaps[other.run, run] = overlaps.get((other.run, run), 0) + 1
+                overlaps[other.run, run] += 1
                 if differs(other.verdict, entry.verdict) and _same_world(other, entry, place.backend):
                     matrix.flaky.setdefault(key, [other.verdict]).append(entry.verdict)
             matrix.entries[key] = entry
-    matrix.problems += _said(strange, overlaps)
+    matrix.problems += _problems(strange, overlaps)
+    return started
 
 
 def verdict(line: Mapping[str, Any]) -> str:
     word = line.get("verdict")
-    return word if isinstance(word, str) and word in LOOKS else sanitize.name(word) or "unknown"
+    return word if word in LOOKS else sanitize.name(word) or "unknown"
 
 
 def differs(old: str, new: str) -> bool:
@@ -117,40 +141,40 @@ def differs(old: str, new: str) -> bool:
 
 
 def _same_world(one: Entry, other: Entry, backend: str) -> bool:
-    return one.run.world(backend) == other.run.world(backend) and one.line.get("micrograph") == other.line.get("micrograph")
+    return one.run.world(backend) == other.run.world(backend) and one.line.get("micrograph") == other.line.get(
+        "micrograph"
+    )
 
 
-class _Variants:
-    """The name of a run's column: its version; with the build or the machine, where one version ran as two builds or on two
-    kinds of machine."""
-
-    def __init__(self, runs: Iterable[Loaded]) -> None:
-        machines: dict[tuple[str, str], set[str]] = defaultdict(set)
-        builds: dict[tuple[str, str], set[str]] = defaultdict(set)
-        self.names: dict[tuple[int, str], str] = {}
-        found = [(run, backend, run.version(backend)) for run in runs for backend in _backends(run)]
-        for run, backend, version in found:
-            machines[backend, plain_version(version)].add(run.machine)
-            builds[backend, plain_version(version)].add(version)
-        for run, backend, version in found:
-            plain = plain_version(version)
-            parts = [version if len(builds[backend, plain]) > 1 else plain, run.machine if len(machines[backend, plain]) > 1 else ""]
-            self.names[id(run), backend] = " ".join(part for part in parts if part)
-
-    def of(self, run: Loaded, backend: str) -> str:
-        return self.names[id(run), backend]
+def _column_names(runs: Iterable[Loaded]) -> dict[tuple[Loaded, str], tuple[str, str]]:
+    """(machine, version) of a run's columns, by run and backend. The version with its build, where one version ran as
+    two."""
+    runs = list(runs)
+    machines = machine_names(runs)
+    pairs = [(run, backend) for run in runs for backend in run.backends]
+    builds: dict[tuple[str, str], set[str]] = defaultdict(set)
+    for run, backend in pairs:
+        builds[backend, plain_version(run.version(backend))].add(run.version(backend))
+    names = {}
+    for run, backend in pairs:
+        version, plain = run.version(backend), plain_version(run.version(backend))
+        names[run, backend] = (machines[run.machine], version if len(builds[backend, plain]) > 1 else plain)
+    return names
 
 
-def _backends(run: Loaded) -> set[str]:
-    return {place.backend for name in run.cells if (place := address(name)) is not None}
+def natural(text: str) -> tuple[tuple[int, str], ...]:
+    """`sm_80` before `sm_100`."""
+    return tuple((int(part[:12]), "") if part.isdecimal() else (-1, part) for part in re.split(r"(\d+)", text))
 
 
-def _column_order(column: Column) -> tuple[Any, ...]:
-    return (column.backend, column.target, version_key(column.variant), column.variant)
+def _series_order(column: Column) -> tuple[Any, ...]:
+    return (column.backend, natural(column.target), column.machine)
 
 
-def _said(strange: Mapping[Loaded, list[str]], overlaps: Mapping[tuple[Loaded, Loaded], int]) -> Iterator[str]:
+def _problems(strange: Mapping[Loaded, list[str]], overlaps: Mapping[tuple[Loaded, Loaded], int]) -> Iterator[str]:
     for run, names in strange.items():
-        yield f"{run.path.name}: {len(names)} lines are not of a cell (the first: {sanitize.line(names[0], 60)!r}); they are left out"
+        first = sanitize.line(names[0], 60)
+        yield f"{run.path.name}: {counted(len(names), 'line')} not of a cell (the first: {first!r}), left out"
     for (older, newer), count in overlaps.items():
-        yield f"{count} cells of the same version are in both {older.path.name} and {newer.path.name}; {newer.path.name} is shown"
+        shared = f"{counted(count, 'cell')} of the same version"
+        yield f"{shared} in both {older.path.name} and {newer.path.name}; {newer.path.name} is shown"

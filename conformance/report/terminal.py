@@ -12,10 +12,12 @@ from rich.console import ConsoleOptions, RenderableType
 from rich.table import Table
 from rich.text import Text
 
-from conformance.report import sanitize
+from conformance import record, sanitize
 from conformance.report.address import Address, address
 from conformance.report.ascii_fallback import Shown
-from conformance.report.style import LETTERS, Look, look, rank, stage_rank
+from conformance.report.load import findings
+from conformance.report.matrix import natural, verdict
+from conformance.report.style import LETTERS, Look, counted, look, rank, stage_rank
 from conformance.report.totals import Total
 
 Cells = Mapping[str, Mapping[str, Any]]
@@ -23,8 +25,8 @@ Column = tuple[str, str]
 
 
 def matrix_table(cells: Cells, rows: int = 60) -> Matrix:
-    """A row a micrograph, a sign a stage, a column a backend and target; then totals. Past `rows` micrographs, those with
-    nothing unexpected are one line a family."""
+    """A row a micrograph, a sign a stage, a column a backend and target; then totals. Past `rows` micrographs, those
+    with nothing unexpected are one line a family."""
     return Matrix(cells, rows)
 
 
@@ -38,9 +40,11 @@ def reasons_list(cells: Cells) -> Reasons:
     return Reasons(cells)
 
 
-def doctor_table(reasons: Mapping[str, Mapping[str, Mapping[Any, str]]], versions: Mapping[str, Mapping[str, str]]) -> Doctor:
-    """What can be observed here. `reasons[backend][target]` maps a stage to why it cannot be observed; a stage that is not
-    in it can. `versions[backend]` is what the backend says of itself: empty when it is not installed."""
+def doctor_table(
+    reasons: Mapping[str, Mapping[str, Mapping[Any, str]]], versions: Mapping[str, Mapping[str, str]]
+) -> Doctor:
+    """What can be observed here. `reasons[backend][target]` maps a stage to why it cannot be observed; a stage that is
+    not in it can. `versions[backend]` is what the backend says of itself: empty when it is not installed."""
     return Doctor(reasons, versions)
 
 
@@ -55,8 +59,8 @@ class Matrix(Shown):
             yield Text("no cells", style="dim")
             return
         grid = Grid(found, sorted({place.stage for place in found}, key=stage_rank), options)
-        columns = sorted({place.column for place in found})
-        names = _row_names(found, self.rows)
+        columns = sorted({place.column for place in found}, key=lambda column: (column[0], natural(column[1])))
+        names = _row_names(found, self.rows, self.cells)
         for chunk in grid.chunks(columns, names):
             yield grid.table(chunk, names)
         yield _legend(found.values(), grid.stages, options.ascii_only)
@@ -123,16 +127,21 @@ class Findings(Shown):
     limit: int = 20
 
     def parts(self, options: ConsoleOptions) -> Iterator[RenderableType]:
-        bad = [(cell, line) for cell, line in self.cells.items() if look(_verdict(line)).unexpected]
-        bad.sort(key=lambda pair: (rank(_verdict(pair[1])), pair[0]))
+        bad = [(cell, line) for cell, line in self.cells.items() if record.is_unexpected(line)]
+        bad.sort(key=lambda pair: (rank(verdict(pair[1])), pair[0]))
         for cell, line in bad[: self.limit]:
-            seen = look(_verdict(line))
-            head = Text.assemble((f"{_sign(seen, options.ascii_only)} {seen.word} ", seen.style), (sanitize.name(cell), "bold"))
+            seen = look(verdict(line))
+            head = Text.assemble(
+                (f"{_sign(seen, options.ascii_only)} {seen.word} ", seen.style), (sanitize.name(cell), "bold")
+            )
             yield head
             for detail in _details(line):
                 yield Text("    " + detail, overflow="fold")
         if len(bad) > self.limit:
-            yield Text(f"and {len(bad) - self.limit} more: `conformance matrix RECORD -o matrix.html` shows them all", style="dim")
+            yield Text(
+                f"and {len(bad) - self.limit} more: `conformance matrix RECORD -o matrix.html` shows them all",
+                style="dim",
+            )
 
 
 @dataclass(frozen=True)
@@ -142,14 +151,18 @@ class Reasons(Shown):
     def parts(self, options: ConsoleOptions) -> Iterator[RenderableType]:
         places: dict[tuple[str, str], list[str]] = {}
         for cell, line in sorted(self.cells.items()):
-            word = _verdict(line)
-            if word not in ("pass", "blocked") and not look(word).unexpected:  # what blocks is itself in the list
+            word = verdict(line)
+            if word not in ("pass", "blocked") and not record.is_unexpected(line):  # what blocks is itself in the list
                 reason = "".join(_details(line)[:1])
                 reason = reason.partition(" (")[0] if word == "xfail" else reason  # the expectation's own words
-                places.setdefault((word, " · ".join([sanitize.shorten(reason, 160), *_url(line)])), []).append(sanitize.name(cell))
-        for (word, reason), where in sorted(places.items(), key=lambda item: (rank(item[0][0]), -len(item[1]), item[1])):
+                places.setdefault((word, " · ".join([sanitize.shorten(reason, 160), *_url(line)])), []).append(
+                    sanitize.name(cell)
+                )
+        for (word, reason), where in sorted(
+            places.items(), key=lambda item: (rank(item[0][0]), -len(item[1]), item[1])
+        ):
             seen = look(word)
-            shown = where[0] if len(where) == 1 else f"{len(where)} cells, {where[0]} for one"
+            shown = where[0] if len(where) == 1 else f"{counted(len(where), 'cell')}, {where[0]} for one"
             head = (f"{_sign(seen, options.ascii_only)} {word} ", seen.style)
             yield Text.assemble(head, shown, f": {reason or 'no reason was given'}", overflow="fold")
 
@@ -166,7 +179,9 @@ class Doctor(Shown):
         for heading in ("backend", "version", "target", " ".join(LETTERS.values())):
             table.add_column(heading, no_wrap=heading != "version", overflow="fold")
         for backend, targets in self.reasons.items():
-            version = ", ".join(f"{sanitize.name(k)} {sanitize.name(v)}" for k, v in self.versions.get(backend, {}).items())
+            version = ", ".join(
+                f"{sanitize.name(k)} {sanitize.name(v)}" for k, v in self.versions.get(backend, {}).items()
+            )
             first = (backend, version or "not installed")
             for target, reasons in targets.items():
                 named = {str(stage): reason for stage, reason in reasons.items()}
@@ -187,7 +202,9 @@ class Doctor(Shown):
         for backend, targets in self.reasons.items():
             for target, reasons in targets.items():
                 for stage, reason in reasons.items():
-                    places.setdefault(sanitize.line(reason), []).append((sanitize.name(backend), sanitize.name(target), str(stage)))
+                    places.setdefault(sanitize.line(reason), []).append(
+                        (sanitize.name(backend), sanitize.name(target), str(stage))
+                    )
         if places:
             yield Text("")
         sign = _sign(look("unavailable"), plain)
@@ -215,34 +232,29 @@ def _where(places: Sequence[tuple[str, str, str]]) -> str:
 
 def _placed(cells: Cells) -> dict[Address, str]:
     """Verdicts by address; a name that is none is left out here (the reader has already said so)."""
-    return {place: _verdict(line) for cell, line in cells.items() if (place := address(cell)) is not None}
-
-
-def _verdict(line: Mapping[str, Any]) -> str:
-    return sanitize.name(line.get("verdict") or "unknown")
+    return {place: verdict(line) for cell, line in cells.items() if (place := address(cell)) is not None}
 
 
 def _details(line: Mapping[str, Any]) -> list[str]:
     reason = sanitize.line(line.get("reason") or "", 400)
-    findings = line.get("findings") if isinstance(line.get("findings"), list) else []
-    said = [reason] if reason else []
-    for finding in findings or []:
-        if isinstance(finding, Mapping):
-            detail = sanitize.line(finding.get("detail") or "", 400)
-            if detail != reason:
-                said.append(f"{sanitize.name(finding.get('check'))} {sanitize.name(finding.get('kind'))}: {detail}")
-    return said + _url(line)
+    details = [(check, kind, sanitize.line(detail, 400)) for kind, check, detail in findings(line)]
+    more = [f"{check} {kind}: {detail}" for check, kind, detail in details if detail != reason]
+    return [reason] * bool(reason) + more + _url(line)
 
 
 def _url(line: Mapping[str, Any]) -> list[str]:
     return [url] if (url := sanitize.link(line.get("url"))) != "" else []
 
 
-def _row_names(found: Mapping[Address, str], rows: int) -> list[str]:
+def _row_names(found: Mapping[Address, str], rows: int, cells: Cells) -> list[str]:
     names = sorted({place.micrograph for place in found})
     if len(names) <= rows:
         return names
-    bad = {place.micrograph for place, word in found.items() if look(word).unexpected}
+    bad = {
+        place.micrograph
+        for name, line in cells.items()
+        if record.is_unexpected(line) and (place := address(name)) is not None
+    }
     kept: list[str] = []
     for family, members in groupby(names, key=lambda name: name.partition(".")[0]):
         listed = list(members)
@@ -253,7 +265,9 @@ def _row_names(found: Mapping[Address, str], rows: int) -> list[str]:
 
 
 def _table(plain: bool) -> Table:
-    return Table(box=box.ASCII2 if plain else box.SIMPLE_HEAD, padding=(0, 1, 0, 0), show_edge=False, header_style="bold")
+    return Table(
+        box=box.ASCII2 if plain else box.SIMPLE_HEAD, padding=(0, 1, 0, 0), show_edge=False, header_style="bold"
+    )
 
 
 def _strip(looks: Iterable[Look | None], plain: bool, gap: str = " ") -> Text:
@@ -295,14 +309,19 @@ def _totals(found: Mapping[Address, str], columns: Sequence[Column], options: Co
     table.add_column("pass", justify="right" if not narrow else "left", no_wrap=not narrow, overflow="fold")
     for word in words if not narrow else ():
         table.add_column(word, justify="right")
-    rows = [(f"{backend}/{target}", [w for p, w in found.items() if p.column == (backend, target)]) for backend, target in columns]
+    rows = [
+        (f"{backend}/{target}", [w for p, w in found.items() if p.column == (backend, target)])
+        for backend, target in columns
+    ]
     for label, verdicts in [*rows, ("all", list(found.values()))] if len(rows) > 1 else rows:
         total = Total.of(verdicts)
         if narrow:
             table.add_row(Text(label), Text(total.sentence()))
             continue
         counts = [_count(total.verdicts[word], look(word)) for word in words]
-        table.add_row(Text(label), Text(f"{total.passed:,} of {total.cells:,}", style="green" if total.passed else ""), *counts)
+        table.add_row(
+            Text(label), Text(f"{total.passed:,} of {total.cells:,}", style="green" if total.passed else ""), *counts
+        )
     return table
 
 

@@ -37,10 +37,14 @@ class Total:
         return sum(count for word, count in self.verdicts.items() if look(word).unexpected)
 
     def present(self) -> list[tuple[str, int]]:
-        return sorted(((word, count) for word, count in self.verdicts.items() if count), key=lambda pair: (rank(pair[0]), pair[0]))
+        return sorted(
+            ((word, count) for word, count in self.verdicts.items() if count), key=lambda pair: (rank(pair[0]), pair[0])
+        )
 
     def sentence(self) -> str:
         """`41 of 56 cells pass (44 judged): 2 fail, 1 fallback, 12 unavailable`"""
         rest = ", ".join(f"{count:,} {word}" for word, count in self.present() if word != "pass")
         judged = f" ({self.judged:,} judged)" if self.judged != self.cells else ""
-        return f"{self.passed:,} of {self.cells:,} cells pass{judged}" + (f": {rest}" if rest else "")
+        return f"{self.passed:,} of {self.cells:,} {'cell passes' if self.cells == 1 else 'cells pass'}{judged}" + (
+            f": {rest}" if rest else ""
+        )

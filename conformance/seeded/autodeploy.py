@@ -31,7 +31,7 @@ Apply = Callable[..., Any]
 @contextmanager
 def _applied(name: str, make: Callable[[Apply], Apply]) -> Iterator[None]:
     """Put `make(original)` in the place of what one transform does to a graph."""
-    found = _loaded().module("transform.interface").TransformRegistry
+    found = _loaded().seam.registry
     if not found.has(name):
         raise library.UsageError(f"cannot seed this fault here: AutoDeploy has no transform {name} in this version")
     owner = found.get(name)
@@ -57,7 +57,7 @@ def _then(edit: Callable[[Any, set[Any]], None]) -> Callable[[Apply], Apply]:
 
 def _nothing(original: Apply) -> Apply:
     def apply(self: Any, gm: Any, *args: Any) -> Any:
-        info = _loaded().module("transform.interface").TransformInfo(skipped=False, num_matches=0, is_clean=True, has_valid_shapes=True)
+        info = _loaded().seam.info(skipped=False, num_matches=0, is_clean=True, has_valid_shapes=True)
         return gm, info
 
     return apply
@@ -69,27 +69,24 @@ def _nothing(original: Apply) -> Apply:
 @fault("capture", "wrong_result", "pointwise.chain pointwise.shared_producer")
 def ad_exported_wrong_op() -> Iterator[None]:
     """The exported graph adds where the module subtracts."""
-    export = _loaded().module("export")
-    original = export.torch_export_to_gm
 
-    def wrong(*args: Any, **kwargs: Any) -> Any:
-        gm = original(*args, **kwargs)
+    def wrong(proceed: Apply, *args: Any, **kwargs: Any) -> Any:
+        gm = proceed(*args, **kwargs)
         retarget(gm, aten.sub.Tensor, aten.add.Tensor)
         return retarget(gm, aten.sin.default, aten.cos.default)
 
-    with patch.object(export, "torch_export_to_gm", wrong):
+    with _loaded().seam.subscribe(export=wrong):
         yield
 
 
 @fault("capture", "crash", "pointwise.chain")
 def ad_export_raises() -> Iterator[None]:
     """A patch that AutoDeploy applies for its export raises."""
-    export = _loaded().module("export")
 
-    def broken(*args: Any, **kwargs: Any) -> Any:
+    def broken(proceed: Apply, *args: Any, **kwargs: Any) -> Any:
         raise RuntimeError("export patch failed")
 
-    with patch.object(export, "torch_export_to_gm", broken):
+    with _loaded().seam.subscribe(export=broken):
         yield
 
 
@@ -262,7 +259,7 @@ def ad_fusion_raises() -> Iterator[None]:
 @contextmanager
 def _compiled(wrap: Callable[[Any], Any]) -> Iterator[None]:
     """Wrap what the compile backend for the CPU gives."""
-    owner = _loaded().module("compile.compiler").CompileBackendRegistry.get("torch-simple")
+    owner = _loaded().seam.compile_backends.get("torch-simple")
     original = owner.compile
     with patch.object(owner, "compile", lambda self: wrap(original(self))):
         yield

@@ -251,3 +251,10 @@ def saved_for_backward_in_one_buffer() -> Iterator[None]:
 
     with called(change):
         yield
+
+
+@fault("runtime", "wrong_result", "random.two_draws")
+def all_draws_share_one_seed() -> Iterator[None]:
+    """With Inductor's own random numbers, every draw of a graph starts from the first seed."""
+    with swapped("torch._inductor.codegen.common:OpOverrides.load_seed", lambda original: lambda name, offset: original(name, 0)):
+        yield

@@ -6,11 +6,11 @@ import itertools
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Any
-from unittest.mock import patch
 
 import torch
 
 from conformance.errors import UsageError
+from conformance.seam import Seam
 from conformance.seeded import fault as library
 from conformance.seeded.fault import retarget, swapped
 
@@ -22,36 +22,36 @@ def fault(stage: str, kinds: str, on: str, also: str = "") -> Any:
     return library.fault(stage, kinds, on, backend="torch_tensorrt", target="sm_90", also=also)
 
 
-def _loaded() -> Any:
-    """The package, imported the way that the backend imports it: without a GPU it does not import by itself."""
-    from conformance.backends.torch_tensorrt import api
+def _loaded() -> Seam:
+    """The names of the package, imported the way that the backend imports it: without a GPU it does not import by itself."""
+    from conformance.backends.torch_tensorrt.seam import not_importable, seam
 
-    if why := api.broken():
+    if why := not_importable():
         raise UsageError(f"cannot seed this fault here: {why}")
-    return api.library()
+    return seam
 
 
 @contextmanager
 def _one_more_pass(edit: Callable[[Any], None]) -> Iterator[None]:
     """The last lowering pass does this to the graph."""
-    passes = _loaded().post_passes
+    seam = _loaded()
 
     def seeded_pass(gm: Any, settings: Any) -> Any:
         edit(gm)
         gm.recompile()
         return gm
 
-    with patch.object(passes, "passes", [*passes.passes, seeded_pass]):
+    with seam.replace(post_passes=[*seam.post_passes, seeded_pass]):
         yield
 
 
 @contextmanager
 def _without_pass(name: str) -> Iterator[None]:
-    passes = _loaded().post_passes
-    kept = [p for p in passes.passes if getattr(p, "__name__", "") != name]
-    if len(kept) == len(passes.passes):
+    seam = _loaded()
+    kept = [p for p in seam.post_passes if getattr(p, "__name__", "") != name]
+    if len(kept) == len(seam.post_passes):
         raise UsageError(f"cannot seed this fault here: there is no lowering pass {name} in this version")
-    with patch.object(passes, "passes", kept):
+    with seam.replace(post_passes=kept):
         yield
 
 

@@ -149,24 +149,63 @@ def _culprits(answers: list[Any], known: list[Any], faults: dict[str, Any], docu
 
 
 @click.command("expect")
-@click.argument("cell")
-@click.option("--url", help="where upstream knows of it")
+@click.argument("subjects", metavar="RECORD…|CELL", nargs=-1, required=True)
+@click.option("--url", help="where upstream knows of it (default: the micrograph's own report)")
 @click.option("--repro", type=click.Path(path_type=Path), help="or a repro of our own")
-@click.option("--when", default=None, help="versions, e.g. 'torch>=2.14,<2.15' (default: the minor version that runs now)")
 @click.option("--why", help="one sentence (default: the finding's own)")
-@click.option("--record", type=click.Path(path_type=Path), help="take the finding from this record, without running the cell")
-@click.option("-o", "--out", type=click.Path(path_type=Path), help="the file to add to (default: fixtures/expectations/<backend>.toml)")
-def expect(cell: str, url: str | None, repro: Path | None, when: str | None, why: str | None, record: Path | None, out: Path | None) -> int:
-    """Turn a finding into an expectation, with its URL and versions."""
+@click.option("-m", "--micrograph", "glob", default="*", metavar="GLOB", help="of records: only these micrographs")
+@click.option("--folder", type=click.Path(path_type=Path), help="of records: the folder to bring up to date (default: the suite's)")
+@click.option("-y", "--yes", is_flag=True, help="of records: write without asking")
+@click.option("--when", default=None, help="of a cell: versions, e.g. 'torch>=2.14,<2.15' (default: the minor version that runs now)")
+@click.option("--record", type=click.Path(path_type=Path), help="of a cell: take the finding from this record, without running the cell")
+@click.option("-o", "--out", type=click.Path(path_type=Path), help="of a cell: the file to add to (default: <backend>.toml)")
+def expect(
+    subjects: tuple[str, ...],
+    url: str | None,
+    repro: Path | None,
+    why: str | None,
+    glob: str,
+    folder: Path | None,
+    yes: bool,
+    when: str | None,
+    record: Path | None,
+    out: Path | None,
+) -> int:
+    """Turn findings into expectations: of one cell, or of the records of several releases, which are also brought up to date."""
+    if repro and not repro.exists():
+        raise UsageError(f"no repro {repro}")
+    if len(subjects) > 1 or Path(subjects[0]).is_file():
+        link = f'url = "{url}"' if url else f'repro = "{repro}"' if repro else ""
+        return _expect_records([Path(one) for one in subjects], folder, glob, link, why or "", yes)
     from conformance.triage.expect import add
 
     if not url and not repro:
         raise UsageError("an expectation needs --url (where upstream knows of it) or --repro (a file that shows it)")
-    if repro and not repro.exists():
-        raise UsageError(f"no repro {repro}")
-    file, entry = add(Cell.parse(cell), url, repro, when, why, record, out)
+    file, entry = add(Cell.parse(subjects[0]), url, repro, when, why, record, out)
     Console().print(f"{file}:\n{entry}", markup=False, highlight=False)
     return 0
+
+
+def _expect_records(records: list[Path], folder: Path | None, glob: str, link: str, why: str, yes: bool) -> int:
+    """Show what would change, then write it."""
+    import difflib
+
+    from conformance import paths
+    from conformance.triage.expect_records import changes
+
+    changed, linkless = changes(records, folder or paths.expectations(), glob, link, why)
+    for file, after in changed.items():
+        before = file.read_text("utf-8").splitlines(keepends=True) if file.exists() else []
+        click.echo("".join(difflib.unified_diff(before, after.splitlines(keepends=True), f"{file.name} now", f"{file.name} then")))
+    for cell in linkless:
+        click.echo(f"left out: {cell} fails and names no report; give --url or --repro, with -m for its micrograph", err=True)
+    if not changed:
+        click.echo("nothing to change: the expectations say what the records show")
+    elif yes or click.confirm(f"write {len(changed)} file{'s' * (len(changed) > 1)}?", default=True):
+        for file, after in changed.items():
+            file.parent.mkdir(parents=True, exist_ok=True)
+            file.write_text(after, encoding="utf-8")
+    return 1 if linkless else 0
 
 
 COMMANDS = [selftest, expect]

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from conformance import backends
+from conformance.backends.base import HasRepro
+
 LOWERED = '''
 def lowered(module):
     """The graph that Torch-TensorRT partitions and converts: exported, decomposed, lowered."""
@@ -91,4 +94,8 @@ DOORS: dict[tuple[str, str], tuple[str, str]] = {
 
 
 def door(backend: str, stage: str) -> tuple[str, str] | None:
+    """The name of the function that compiles a module, and the text that defines it; None where there is none."""
+    known = backends.get(backend)
+    if isinstance(known, HasRepro):
+        return known.repro_entry(stage)
     return DOORS.get((backend, stage)) or DOORS.get((backend, ""))

@@ -8,13 +8,13 @@ from typing import Any
 
 from packaging.version import Version
 
-from conformance import backends, environment, expectations, paths
+from conformance import backends, environment, expectations, paths, sanitize
 from conformance.cell import Cell
 from conformance.errors import UsageError, unknown
 from conformance.library import load
 from conformance.record import read
 from conformance.target import Target
-from conformance.verdict import Verdict
+from conformance.verdict import Kind, Verdict
 
 
 def add(
@@ -37,16 +37,19 @@ def add(
 
 
 def make(cell: Cell, line: dict[str, Any], url: str | None, repro: Path | None, when: str, why: str | None) -> str:
+    if line["verdict"] not in ("fail", "error", "fallback", "timeout"):
+        raise UsageError(f"{cell} is {line['verdict']}: there is nothing to expect")
     verdict = Verdict(line["verdict"])
-    if verdict not in (Verdict.FAIL, Verdict.ERROR, Verdict.FALLBACK, Verdict.TIMEOUT):
-        raise UsageError(f"{cell} is {verdict}: there is nothing to expect")
-    kinds = sorted({finding["kind"] for finding in line["findings"]})
+    kinds = sorted({finding.get("kind", "") for finding in line["findings"]})
+    if unknown_kinds := set(kinds) - {kind.value for kind in Kind}:
+        raise unknown("kind of finding", min(unknown_kinds), [kind.value for kind in Kind])
     if len(kinds) > 1 and verdict is not Verdict.FALLBACK:
         raise UsageError(f"{cell} has findings of several kinds ({', '.join(kinds)}); triage them apart, an expectation is for one")
     fact = f'kind = "{kinds[0]}"' if kinds and verdict in (Verdict.FAIL, Verdict.ERROR) else f'verdict = "{verdict}"'
     link = f"url = {json.dumps(url)}" if url else f"repro = {json.dumps(str(repro))}"
-    reason = why or line["reason"].splitlines()[0]
-    return f'[[expect]]\ncell = "{cell}"\n{fact}\nwhen = "{when}"\n{link}\nwhy = {json.dumps(reason, ensure_ascii=False)}\n'
+    reason = why or sanitize.line(line["reason"]) or f"{verdict} at {cell.stage}"
+    why_text = json.dumps(reason, ensure_ascii=False)
+    return f'[[expect]]\ncell = {json.dumps(str(cell))}\n{fact}\nwhen = {json.dumps(when)}\n{link}\nwhy = {why_text}\n'
 
 
 def _of_record(cell: Cell, record: Path) -> dict[str, Any]:

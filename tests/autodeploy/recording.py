@@ -1,5 +1,5 @@
-"""CUDA graphs without a GPU: what is called while one is captured is kept, with the memory it reads and writes, and a replay
-does the same calls on the same memory. So a value that was read from outside a buffer is stale here too."""
+"""CUDA graphs without a GPU: what is called while one is captured is kept, with the memory it reads and writes, and a
+replay does the same calls on the same memory. So a value that was read from outside a buffer is stale here too."""
 
 from __future__ import annotations
 

@@ -1,17 +1,18 @@
-"""The backend as the workbench sees it."""
+"""The backend as an examination sees it; and each of its own findings, AD001 … AD006, made to happen."""
 
 from __future__ import annotations
 
 import pytest
 import torch
-from conformance.workbench import Workbench
 
-from conformance.backends.autodeploy.compiled import AutoDeployCompiled
+from conformance.backends.autodeploy import AutoDeployBackend
+from conformance.backends.autodeploy.compiled import AutoDeployCompiled, judge
+from conformance.backends.autodeploy.passes import PassResult
 from conformance.backends.base import Case
 from conformance.contract import Capture, Contract
-from conformance.expectations import Expectations
 from conformance.inputs import Tensor
 from conformance.micrograph import Micrograph
+from conformance.session import results_here
 from conformance.stage import STAGES, Stage
 from conformance.target import CPU
 from conformance.trace import Observation
@@ -19,15 +20,16 @@ from conformance.verdict import Verdict
 
 
 @pytest.fixture(scope="module")
-def backend(harness, tmp_path_factory):
-    from conformance.backends.autodeploy import AutoDeployBackend
-
+def backend(harness):
     return AutoDeployBackend()
 
 
 def examined(backend, micrograph):
-    results = Workbench(Expectations([], {})).examine(micrograph, backend, CPU)
-    return {stage.value: result for stage, result in results.items()}
+    return {stage.value: result for stage, result in results_here(micrograph, backend, CPU).items()}
+
+
+def found(result):
+    return {(finding.check, finding.kind.value) for finding in result.findings}
 
 
 def test_the_decoder_block_in_every_stage(harness, backend):
@@ -71,7 +73,9 @@ class Branches(Micrograph):
         return x + 1 if x.sum() > 0 else x - 1
 
 
-@pytest.mark.parametrize(("micrograph", "said"), [(Trained, "for inference: no gradients"), (Branches, "torch.export cannot take it")])
+@pytest.mark.parametrize(
+    ("micrograph", "said"), [(Trained, "for inference: no gradients"), (Branches, "torch.export cannot take it")]
+)
 def test_what_export_cannot_take_is_unsupported_in_one_line(backend, micrograph, said):
     results = examined(backend, micrograph)
     assert {result.verdict for stage, result in results.items() if stage != "cache"} == {Verdict.UNSUPPORTED}
@@ -115,33 +119,86 @@ def patched(harness, monkeypatch):
 
     def patch(name, apply):
         cls = harness.passes.registry.get(name)
-        monkeypatch.setattr(cls, "_apply", lambda self, gm, *_: apply(gm, harness.passes.interface.TransformInfo))
+        monkeypatch.setattr(cls, "_apply", lambda self, gm, *_: apply(gm, harness.loaded.seam.info))
 
     return patch
 
 
-def test_a_fusion_that_matches_nothing_any_more_is_match_loss(harness, backend, patched):
+def test_ad005_a_fusion_that_matches_nothing_any_more(harness, backend, patched):
     patched("fuse_add_rms_norm", lambda gm, info: (gm, info(skipped=False, num_matches=0)))
     results = examined(backend, harness.micrographs["norm.add_rmsnorm"])
     assert results["fusion"].verdict is Verdict.FAIL
-    assert [(f.kind.value, f.check) for f in results["fusion"].findings] == [("match_loss", "AD005")]
+    assert found(results["fusion"]) == {("AD005", "match_loss")}
     assert results["runtime"].verdict is Verdict.BLOCKED
 
 
-def test_a_transform_that_loses_metadata_is_caught(harness, backend, patched):
+def norms_made_anew(meta):
+    """A transform that puts a new node in the place of each norm, and says of it what `meta` makes of what was said
+    before."""
+
     def apply(gm, info):
         nodes = [n for n in gm.graph.nodes if n.target is torch.ops.auto_deploy.torch_rmsnorm.default]
         for node in nodes:
             with gm.graph.inserting_after(node):
                 new = gm.graph.call_function(torch.ops.auto_deploy.torch_rmsnorm.default, node.args)
+            new.meta.update(meta(node.meta))
             node.replace_all_uses_with(new)
             gm.graph.erase_node(node)
         return gm, info(skipped=False, num_matches=len(nodes))
 
-    patched("fuse_rmsnorm", apply)
+    return apply
+
+
+def test_ad002_a_transform_that_loses_metadata(harness, backend, patched):
+    patched("fuse_rmsnorm", norms_made_anew(lambda meta: {}))
     results = examined(backend, harness.micrographs["norm.rmsnorm"])
     assert results["fusion"].verdict is Verdict.FAIL
-    assert {f.kind.value for f in results["fusion"].findings} == {"metadata_loss"}
+    assert found(results["fusion"]) == {("AD002", "metadata_loss")}
+
+
+def test_ad003_a_transform_that_says_another_dtype_than_its_op_makes(harness, backend, patched):
+    patched("fuse_rmsnorm", norms_made_anew(lambda meta: {**meta, "val": meta["val"].to(torch.float64)}))
+    results = examined(backend, harness.micrographs["norm.rmsnorm"])
+    assert found(results["fusion"]) == {("AD003", "metadata_loss")}
+    assert "says f64" in results["fusion"].findings[0].detail
+
+
+def test_ad004_a_transform_that_logs_other_matches_than_it_reports():
+    seen = Observation()
+    judge(
+        seen,
+        [
+            PassResult("fuse_rmsnorm", "post_load_fusion", matches=2, logged="2"),
+            PassResult("fuse_gemms", "x", logged="0"),
+        ],
+    )
+    assert seen.findings == []
+    judge(seen, [PassResult("fuse_rmsnorm", "post_load_fusion", matches=2, logged="1")])
+    assert found(seen) == {("AD004", "match_loss")}
+    assert seen.findings[0].detail == "fuse_rmsnorm logs 1, and reports 2"
+
+
+class ReadLater(Micrograph):
+    """Add and norm, which one kernel does in place, and a summand that is read afterwards."""
+
+    dims = {"n": 4}
+    inputs = (Tensor("n 16", torch.bfloat16), Tensor("n 16", torch.bfloat16), Tensor("16", torch.bfloat16))
+    contract = Contract()
+
+    def forward(self, x, residual, weight):
+        total = x + residual
+        wide = total.to(torch.float32)
+        wide = wide * torch.rsqrt(wide.pow(2).mean(-1, keepdim=True) + 1e-6)
+        return weight * wide.to(x.dtype), total, x * 2
+
+
+def test_ad006_a_value_that_is_read_after_a_fused_kernel_wrote_into_it(backend):
+    results = examined(backend, ReadLater)
+    assert found(results["fusion"]) == {("AD006", "wrong_result")}
+    assert (
+        "is read by" in results["fusion"].findings[0].detail
+        and "(flashinfer kernels)" in results["fusion"].findings[0].detail
+    )
 
 
 def test_a_transform_that_computes_something_else_is_blamed(harness, backend, patched):
@@ -156,7 +213,7 @@ def test_a_transform_that_computes_something_else_is_blamed(harness, backend, pa
     assert {f.kind.value for f in results["postgrad"].findings} == {"wrong_result"}
 
 
-def test_a_transform_that_dies_is_an_error_of_its_stage(harness, backend, patched):
+def test_ad001_a_transform_that_dies_is_an_error_of_its_stage(harness, backend, patched):
     def apply(gm, info):
         raise KeyError("val")
 
@@ -164,6 +221,7 @@ def test_a_transform_that_dies_is_an_error_of_its_stage(harness, backend, patche
     results = examined(backend, harness.micrographs["norm.rmsnorm"])
     assert results["postgrad"].verdict is Verdict.ERROR
     assert results["postgrad"].reason == "match_l2norm_pattern failed: KeyError: 'val'"
+    assert found(results["postgrad"]) == {("AD001", "crash")}
 
 
 def test_a_transform_that_is_skipped_on_error_is_a_fallback(harness, backend, patched, monkeypatch):

@@ -7,7 +7,10 @@ import torch
 
 from conformance.autodeploy.cached_attention import decode
 
-BACKENDS = ["torch", pytest.param("triton", marks=pytest.mark.skipif(not torch.cuda.is_available(), reason="needs a GPU"))]
+BACKENDS = [
+    "torch",
+    pytest.param("triton", marks=pytest.mark.skipif(not torch.cuda.is_available(), reason="needs a GPU")),
+]
 
 
 @pytest.mark.parametrize("backend", BACKENDS)

@@ -68,7 +68,10 @@ def test_a_kernel_that_exists_is_evidence_with_file_and_symbol(tree):
 
 def test_without_a_kernel_what_repeats_needs_one(tree):
     found = {c.name: c for c in candidates.find(dumps.read_folder(DUMPS), tree)}
-    assert (found["sigmoid_square_mul"].lookup, found["sigmoid_square_mul"].recommendation) == ("not_found", "needs_triton_fallback")
+    assert (found["sigmoid_square_mul"].lookup, found["sigmoid_square_mul"].recommendation) == (
+        "not_found",
+        "needs_triton_fallback",
+    )
     assert found["add_rmsnorm"].recommendation == "defer"  # two ops are not worth a kernel
 
 
@@ -187,7 +190,12 @@ def test_what_is_missing_is_said(tree):
     assert bare["listed in default.yaml"].evidence == "its entry has no stage, which its peers have"
     assert bare["tests cover a match"].done and not bare["tests cover a non-match"].done
     unlisted = {item.what: item.done for item in checklist.review("fuse_unlisted", tree)}
-    assert unlisted == {"registered": True, "listed in default.yaml": False, "tests cover a match": False, "tests cover a non-match": False}
+    assert unlisted == {
+        "registered": True,
+        "listed in default.yaml": False,
+        "tests cover a match": False,
+        "tests cover a non-match": False,
+    }
 
 
 def test_an_unknown_transform_suggests_near_names(tree):

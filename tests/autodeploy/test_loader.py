@@ -166,7 +166,9 @@ def test_a_missing_dependency_is_named_with_its_wheel(tree, monkeypatch):
 
 def test_a_broken_dependency_is_one_line(tree, monkeypatch):
     monkeypatch.setattr(loader, "_loaded", None)
-    (tree / "tensorrt_llm" / "_torch" / "auto_deploy" / "compat.py").write_text("raise OSError('libcuda.so\\nnot found')\n")
+    (tree / "tensorrt_llm" / "_torch" / "auto_deploy" / "compat.py").write_text(
+        "raise OSError('libcuda.so\\nnot found')\n"
+    )
     with pytest.raises(Missing) as error:
         loader.load(tree)
     assert "does not import here: OSError: libcuda.so" in one_line(error)
@@ -193,7 +195,19 @@ def test_a_run_without_autodeploy_says_so_and_does_not_pass(nothing, tmp_path):
     import sys
 
     record = tmp_path / "run.jsonl"
-    base = [sys.executable, "-m", "conformance.cli", "run", "-b", "autodeploy", "-m", "norm.rmsnorm", "-n", "0", "--fresh"]
+    base = [
+        sys.executable,
+        "-m",
+        "conformance.cli",
+        "run",
+        "-b",
+        "autodeploy",
+        "-m",
+        "norm.rmsnorm",
+        "-n",
+        "0",
+        "--fresh",
+    ]
     # one that is installed here would be found
     if loader.installed() or loader.standalone():
         pytest.skip("an AutoDeploy is installed in this environment")
@@ -201,7 +215,9 @@ def test_a_run_without_autodeploy_says_so_and_does_not_pass(nothing, tmp_path):
     done = subprocess.run([*base, "--record", str(record)], capture_output=True, text=True, env=env)
     said = f"AutoDeploy is not installed: {loader.MEND}"
     assert done.returncode == 2
-    assert done.stderr.strip().splitlines()[-1].startswith(f"conformance: nothing of autodeploy could be observed: {said}")
+    assert (
+        done.stderr.strip().splitlines()[-1].startswith(f"conformance: nothing of autodeploy could be observed: {said}")
+    )
     cells = [json.loads(line) for line in record.read_text().splitlines()[1:]]
     assert {(cell["verdict"], cell["reason"]) for cell in cells} == {("unavailable", said)} and len(cells) == 7
     assert subprocess.run([*base, "--allow-unavailable"], capture_output=True, env=env).returncode == 0

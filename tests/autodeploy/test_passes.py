@@ -62,7 +62,11 @@ def test_only_flashinfer_has_the_fused_kernel(harness, option, fused):
 
 def test_what_is_logged_is_what_is_reported(harness):
     report = harness.run("fuse_norm", "norm.decoder_block")
-    assert [(result.logged, result.log_disagrees) for result in report.results] == [("2", False), ("2", False), ("2", False)]
+    assert [(result.logged, result.log_disagrees) for result in report.results] == [
+        ("2", False),
+        ("2", False),
+        ("2", False),
+    ]
 
 
 def test_a_fused_kernel_that_writes_into_a_value_still_needed_is_seen(harness):
@@ -101,7 +105,8 @@ def test_nothing_to_fix_is_zero(harness):
 
 
 def test_a_read_that_the_fix_loses_is_seen(harness):
-    """The older pass trusts that nobody reads the overwritten argument afterwards. When somebody does, values differ."""
+    """The older pass trusts that nobody reads the overwritten argument afterwards. When somebody does, values
+    differ."""
     if not harness.legacy.has("fix_functionalization"):
         pytest.skip("this checkout has no functionalization fix")
     report = harness.run("fix_functionalization", "norm.add_rmsnorm")
@@ -193,7 +198,9 @@ def wrongdoer(harness):
 
     def make(apply, **settings):
         name = f"wrongdoer_{len(names)}"
-        cls = type("Wrongdoer", (interface.BaseTransform,), {"_apply": lambda self, gm, *_: apply(gm, interface.TransformInfo)})
+        cls = type(
+            "Wrongdoer", (interface.BaseTransform,), {"_apply": lambda self, gm, *_: apply(gm, interface.TransformInfo)}
+        )
         interface.TransformRegistry.register(name)(cls)
         names.append(name)
         return harness.run(name, "norm.decoder_block", "torch", **settings)

@@ -1,17 +1,19 @@
-"""The compile backends of a GPU, with CUDA graphs pretended (`recording.py`): AutoDeploy's own capturing and replaying run."""
+"""The compile backends of a GPU, with CUDA graphs pretended (`recording.py`): AutoDeploy's own capturing and replaying
+run."""
 
 from __future__ import annotations
 
 import pytest
 import torch
-from conformance.workbench import Workbench
 from recording import OnCPU, Recorded, pretended
 
-from conformance import workbench
+from conformance.backends.autodeploy import AutoDeployBackend
 from conformance.backends.autodeploy.runtime import unrecordable
 from conformance.contract import Capture, Contract
+from conformance.examine import examine
 from conformance.expectations import Expectations
 from conformance.inputs import Scalar, Tensor
+from conformance.judge import Judge, is_wrong
 from conformance.micrograph import Micrograph
 from conformance.target import Target
 from conformance.verdict import Verdict
@@ -21,19 +23,17 @@ CUDA = Target.parse("cuda")
 
 @pytest.fixture
 def examined(harness, monkeypatch):
-    from conformance.backends.autodeploy import AutoDeployBackend
-
     backend = AutoDeployBackend()
     monkeypatch.setattr(backend, "unavailable", lambda target: {})
-    monkeypatch.setattr(workbench, "Case", OnCPU)
 
-    def examine(micrograph):
+    def results(micrograph):
         Recorded.replays = 0
         with pretended(harness.loaded):
-            results = Workbench(Expectations([], {})).examine(micrograph, backend, CUDA)
-        return {stage.value: result for stage, result in results.items()}
+            trace = examine(OnCPU(micrograph, CUDA), backend, stop=lambda trace: is_wrong(trace, micrograph))
+        judged = Judge(Expectations([], {})).results(trace, micrograph)
+        return {stage.value: result for stage, result in judged.items()}
 
-    return examine
+    return results
 
 
 class TwoProducts(Micrograph):
@@ -68,7 +68,8 @@ class Stale(TwoProducts):
 
 
 def test_a_recording_that_reads_old_memory_is_seen(examined, harness, monkeypatch):
-    """What no copy into its buffers reaches: the values of the capture."""
+    """What no copy into its buffers reaches: the values of the capture. The graph is right, and so are the first calls:
+    what is wrong is the replay."""
     module = harness.loaded.module("compile.backends.torch_cudagraph")
     forward = module.CapturedGraph.forward
     calls = []

@@ -195,12 +195,12 @@ def _with_small_files(how: str, argv: list[str], log: str, size: int, say: Calla
     in_process(how, argv, log, say)
 
 
-def full_disk(folder: Path, size: int) -> dict[str, Any]:
+def full_disk(how: str, folder: Path, size: int) -> dict[str, Any]:
     """No file may become larger than `size` bytes, as on a disk that is full: one line, exit code 2, and every line of the record whole."""
     os.environ["CONFORMANCE_CHAOS"] = "bad_text"
     log, code = folder / "log", -1
-    argv = arguments("run", folder, 1, "all")
-    for event in Pool(1, 120.0).run([Job("controller", _with_small_files, ("run", argv, str(log), size))]):
+    argv = arguments(how, folder, 1, "all")
+    for event in Pool(1, 120.0).run([Job("controller", _with_small_files, (how, argv, str(log), size))]):
         if isinstance(event.said, tuple):
             code = event.said[1]
     raw = (folder / "r.jsonl").read_bytes()

@@ -27,7 +27,8 @@ def test_a_killed_controller_leaves_nothing_behind_and_the_record_goes_on(worker
     assert told["kept"] >= 3 and told["left"] == [] and told["code"] == 1 and told["lines"] == 29
 
 
-@pytest.mark.parametrize("size", [2500, 6000])
-def test_a_full_disk_is_one_line_and_the_record_stays_whole(size: int, tmp_path: Path) -> None:
-    told = full_disk(tmp_path, size)
+@pytest.mark.parametrize("how, size", [("run", 2500), ("run", 6000), ("pytest", 6000)])
+def test_a_full_disk_is_one_line_and_the_record_stays_whole(how: str, size: int, tmp_path: Path) -> None:
+    told = full_disk(how, tmp_path, size)
     assert told["code"] == 2 and told["whole"] and "Traceback" not in told["printed"], told["printed"]
+    assert "cannot write" in told["printed"] and "--resume" in told["printed"]

@@ -33,7 +33,7 @@ class Strict(Micrograph):
     contract = Contract(
         decomposition=Decomposition(keeps=("aten.mm",), absent=("aten.gelu",)),
         postgrad=PostGrad(matches={"attention": 1}),
-        fusion=Fusion(kernels=1, apart=1, library=1),
+        fusion=Fusion(kernels=1, apart=1, library=1, temporaries=1, bytes_moved=1000),
         codegen=Codegen(instructions=("mma",), avoids=("double",)),
         runtime=Runtime(mutates=(0,), aliases={0: 0}),
     )
@@ -64,6 +64,8 @@ ROWS: list[tuple[str, dict[str, Any], Kind]] = [
     ("FUS001", {"kernels": 2}, Kind.UNFUSED),
     ("FUS002", {"kernels": 0}, Kind.OVERFUSED),
     ("FUS003", {"library": []}, Kind.OVERFUSED),
+    ("FUS004", {"temporaries": 9}, Kind.UNFUSED),
+    ("FUS004", {"bytes_moved": 10**9}, Kind.UNFUSED),
     ("FUS003", {"library": ["mm", "mm"]}, Kind.UNFUSED),
     ("COD002", {"texts": {"kernel": "double x;"}}, Kind.BAD_CODE),
     ("COD003", {"instructions": ["ld.global"]}, Kind.BAD_CODE),
@@ -73,6 +75,7 @@ ROWS: list[tuple[str, dict[str, Any], Kind]] = [
     ("RUN004", {"mutates": [0], "shares": []}, Kind.LOST_ALIAS),
     ("RUN005", {"recordings": 0}, Kind.REPLAY_MISMATCH),
     ("RUN005", {"grew_by": 8}, Kind.STALE_OUTPUT),
+    ("RUN007", {"wrong_draws": ["output 0: equal seeds give other numbers"]}, Kind.WRONG_RESULT),
     ("RUN006", {"silently_overwritten": ["output 0"]}, Kind.STALE_OUTPUT),
     ("CCH001", {"first": {"fx_hit": 1}}, Kind.CACHE_MISS),
     ("CCH002", {"again": {"fx_miss": 1}}, Kind.CACHE_MISS),
@@ -88,6 +91,7 @@ MEASURED = {
     "BAS002": "tests/engine/test_judge.py",
     "BLK001": "tests/engine/test_judge.py",
     "CAP006": "tests/engine/test_variants.py",
+    "COD005": "tests/headless/test_races.py",
     "FUZ001": "tests/fuzz/test_planted.py",
     "AD001": "tests/autodeploy/test_backend.py",
     "AD002": "tests/autodeploy/test_backend.py",

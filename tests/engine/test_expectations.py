@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from conformance import expectations
+from conformance import backends, expectations
 from conformance.errors import UsageError
 from conformance.verdict import Finding, Kind, Verdict
 
@@ -47,6 +47,12 @@ def test_another_kind_of_failure_is_not_covered(tmp_path: Path) -> None:
     other = [Finding(Kind.WRONG_RESULT, "X", "x")]
     assert loaded(tmp_path).judge(CELL, Verdict.FAIL, other)[0] is Verdict.FAIL
     assert loaded(tmp_path).judge(CELL, Verdict.FAIL, LOST + other)[0] is Verdict.FAIL
+
+
+def test_a_backend_of_another_package_brings_its_own(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    loaded(tmp_path)
+    monkeypatch.setattr(backends.get("eager"), "expectations", tmp_path, raising=False)
+    assert [entry.url for entry in expectations.load().entries if entry.source.startswith("x.toml")] == ["https://example.org/1"]
 
 
 def test_an_entry_that_matches_nothing_is_found(tmp_path: Path) -> None:

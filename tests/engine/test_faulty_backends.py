@@ -23,6 +23,7 @@ from faulty_backends import (
 
 from conformance import backends
 from conformance.backends.base import Backend
+from conformance.fresh import FRESH
 from conformance.judge import Result
 from conformance.library import load
 from conformance.session import results_here
@@ -31,6 +32,7 @@ from conformance.target import CPU
 from conformance.verdict import Kind, Verdict
 
 LIBRARY = load()
+FRESH.prepare()  # for scenarios that are played in other processes: before any test starts threads
 
 
 def examined(name: str, backend: Backend) -> dict[Stage, Result]:

@@ -253,24 +253,32 @@ def compile_and_tell(say: Say) -> None:
     say({"before": before, "after": counted(), "source": [g.kernels for g in watch.graphs], "guards": len(watch.events)})
 
 
-def test_a_fork_is_as_fresh_as_a_new_process() -> None:
-    """Nothing of what an earlier process compiled is there, and what is compiled is what a new interpreter compiles."""
-    from conformance import backends
-    from conformance.target import CPU
+FORKED = """
+from conformance import backends
+from conformance.processes import Job, Pool
+from conformance.target import CPU
+backends.get("inductor").preload(CPU)
+told = [event.said for event in Pool(1, limit=240).run([Job(i, compile_and_tell) for i in range(2)]) if event.said]
+"""
+NEW = "told = []\ncompile_and_tell(told.append)\n"
 
-    backends.get("inductor").preload(CPU)
-    told = [event.said for event in Pool(1, limit=240).run([Job(i, compile_and_tell) for i in range(2)]) if event.said]
-    code = (
-        "import pickle, sys\nsys.path.insert(0, sys.argv[1])\nfrom test_processes import compile_and_tell\n"
-        "compile_and_tell(lambda said: open(sys.argv[2], 'wb').write(pickle.dumps(said)))\n"
-    )
+
+def told_by_a_new_interpreter(code: str, folder: Path) -> list[dict[str, Any]]:
+    """What `code` puts into `told`, in a process of its own: this one has compiled for other tests."""
     import pickle
-    import tempfile
 
-    with tempfile.NamedTemporaryFile() as answer:
-        env = {**os.environ, "PYTHONPATH": paths.import_path()}
-        command = [sys.executable, "-c", code, str(Path(__file__).parent), answer.name]
-        subprocess.run(command, env=env, check=True, timeout=240, capture_output=True)
-        new = pickle.loads(Path(answer.name).read_bytes())
-    assert told[0] == told[1] == new
-    assert new["before"] == {"kernels": 0} and new["after"]["kernels"] > 0
+    answer = folder / "answer"
+    lines = ["import pickle, sys", "sys.path.insert(0, sys.argv[1])", "from test_processes import compile_and_tell", code]
+    lines += ["open(sys.argv[2], 'wb').write(pickle.dumps(told))"]
+    command = [sys.executable, "-c", "\n".join(lines), str(Path(__file__).parent), str(answer)]
+    env = {**os.environ, "PYTHONPATH": paths.import_path()}
+    subprocess.run(command, env=env, check=True, timeout=240, capture_output=True)
+    told: list[dict[str, Any]] = pickle.loads(answer.read_bytes())
+    return told
+
+
+def test_a_fork_is_as_fresh_as_a_new_process(tmp_path: Path) -> None:
+    """Nothing of what an earlier process compiled is there, and what is compiled is what a new interpreter compiles."""
+    first, second = told_by_a_new_interpreter(FORKED, tmp_path)
+    [new] = told_by_a_new_interpreter(NEW, tmp_path)
+    assert first == second == new

@@ -1,4 +1,5 @@
-"""A private name that is gone, or that the compiler no longer calls, takes away exactly the stages that it serves: none of them passes."""
+"""A private name that is gone, or that the compiler no longer calls, takes away exactly the stages that it serves: none
+of them passes."""
 
 from __future__ import annotations
 
@@ -54,7 +55,12 @@ def test_a_name_that_is_gone_takes_away_the_stages_it_serves() -> None:
         served = {stage.value for stage in seam.names[key].stages}
         for stage, (verdict, reason) in results.items():
             if stage in served:
-                assert verdict == "unavailable" and f"{seam.names[key].path.replace(':', '.')}_gone" in reason, (key, stage, verdict, reason)
+                assert verdict == "unavailable" and f"{seam.names[key].path.replace(':', '.')}_gone" in reason, (
+                    key,
+                    stage,
+                    verdict,
+                    reason,
+                )
             else:
                 assert verdict == "pass", (key, stage, verdict, reason)
 
@@ -64,7 +70,12 @@ def test_a_hook_that_is_not_called_takes_away_the_stages_it_serves() -> None:
     for key, results in found.items():
         for stage in seam.names[key].stages:
             verdict, reason = results[stage.value]
-            assert verdict == "unavailable" and "compiled a program without calling" in reason, (key, stage, verdict, reason)
+            assert verdict == "unavailable" and "compiled a program without calling" in reason, (
+                key,
+                stage,
+                verdict,
+                reason,
+            )
         assert "pass" in {verdict for verdict, _ in results.values()} or key == "compile_fx"
 
 

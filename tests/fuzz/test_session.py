@@ -25,6 +25,7 @@ from conformance.fuzz import commands, pinned
 from conformance.fuzz.database import Keyed, open_database
 from conformance.fuzz.example import Call, Example, Given, read
 from conformance.fuzz.finding import Findings, confirm, finding_of, key_of, normalized
+from conformance.fuzz.home import home
 from conformance.fuzz.repro import script
 from conformance.fuzz.runner import Tally, runner_for
 from conformance.fuzz.search import PROFILES, search
@@ -83,8 +84,8 @@ def test_a_process_that_died_is_a_finding_of_the_next_session(kept: Path, monkey
     monkeypatch.setenv("CONFORMANCE_PLUGINS", "tests.fuzz.faulty_backends")
     monkeypatch.setenv("LYING_FAULT", "segfault")
     deadly = replace(ODD, calls=(replace(ODD.calls[0], dims={"b": 2, "n": 17}),))
-    (kept / "fuzz").mkdir()
-    (kept / "fuzz" / "lying-cpu-999999999.current").write_text(json.dumps(deadly.to_json()))
+    (kept / "state" / "fuzz").mkdir(parents=True)
+    (kept / "state" / "fuzz" / "lying-cpu-999999999.current").write_text(json.dumps(deadly.to_json()))
     later = session(LyingBackend("none"), kept)
     found = [confirm(finding) for finding in later.died()]
     assert [(f.kind, f.confirmed) for f in found] == [("crash", True)]
@@ -120,7 +121,7 @@ def test_a_hang_that_hears_no_signal_ends_the_process_and_another_goes_on(kept: 
     assert "another goes on" in ended.stderr, ended.stderr
     assert ended.returncode == 1, ended.stderr
     assert json.loads(ended.stdout)["findings"] == 1
-    assert [f.kind for f in Findings(kept / "fuzz" / "findings.jsonl").known.values()] == ["timeout"]
+    assert [f.kind for f in Findings(kept / "state" / "fuzz" / "findings.jsonl").known.values()] == ["timeout"]
 
 
 def test_equal_findings_have_one_key() -> None:
@@ -172,9 +173,8 @@ def test_a_corrupt_database_and_state_do_not_stop_a_session(kept: Path, lying: N
     database = DirectoryBasedExampleDatabase(kept / "examples")
     place = Keyed(database, "lying/cpu/pointwise.chain/0")
     place.save(b"any", b"\xff\x00nonsense")
-    (kept / "fuzz").mkdir()
-    (kept / "fuzz" / "lying-cpu.json").write_text("{not json")
-    (kept / "fuzz" / "findings.jsonl").write_text('{"id": 1}\nnonsense\n')
+    (home() / "lying-cpu.json").write_text("{not json")
+    (home() / "findings.jsonl").write_text('{"id": 1}\nnonsense\n')
     one = session(LyingBackend("none"), kept, findings=Findings())
     one.run()
     assert one.tally.examples and not one.new
@@ -222,7 +222,7 @@ def test_mistakes_are_one_line(kept: Path, arguments: list[str], said: str) -> N
 
 def test_a_damaged_example_is_named(tmp_path: Path) -> None:
     file = tmp_path / "broken.json"
-    file.write_text('{"schema": "conformance/example/1", "calls": 3}')
+    file.write_text('{"schema": "conformance/example/2", "calls": 3}')
     with pytest.raises(UsageError, match=r"broken\.json is damaged"):
         read(file)
 

@@ -11,7 +11,15 @@ from conformance.target import DEVICES
 HALF, BF16, F32 = torch.float16, torch.bfloat16, torch.float32
 
 
-def call(target: str, dtype: torch.dtype, d: int = 64, mask: bool = False, causal: bool = False, gqa: bool = False, s_k: int = 16) -> Call:
+def call(
+    target: str,
+    dtype: torch.dtype,
+    d: int = 64,
+    mask: bool = False,
+    causal: bool = False,
+    gqa: bool = False,
+    s_k: int = 16,
+) -> Call:
     q = torch.empty(2, 4, 16, d, dtype=dtype)
     k, v = (torch.empty(2, 2 if gqa else 4, s_k, d, dtype=dtype) for _ in range(2))
     bias = torch.empty(2, 4, 16, s_k, dtype=dtype) if mask else None

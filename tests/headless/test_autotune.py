@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 import torch
 
+from conformance.backends.inductor.seam import seam
 from conformance.headless.autotune import TEMPLATE
 from conformance.headless.device import described
 from conformance.headless.program import Program
@@ -18,10 +19,10 @@ class Matmul(torch.nn.Module):
 
 @pytest.mark.parametrize(("target", "instruction"), [("sm_80", "mma.sync"), ("sm_90", "wgmma.mma_async")])
 def test_a_template_is_forced(target: str, instruction: str) -> None:
-    torch._dynamo.reset()
+    seam.reset()
     a, b = (torch.randn(128, 128) / 8).half(), (torch.randn(128, 128) / 8).half()
     program = Program(Matmul(), Target(target), pick=TEMPLATE)
-    with torch._inductor.config.patch(force_disable_caches=True), torch.no_grad():
+    with seam.config.patch(force_disable_caches=True), torch.no_grad():
         found = program(a, b)
     (choice,) = program.choices
     assert len(choice.alternatives) > 1 and choice.taken in choice.alternatives and "triton" in choice.taken

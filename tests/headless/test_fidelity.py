@@ -14,7 +14,14 @@ from conformance.library import load
 from conformance.target import Target
 
 RECORDS = sorted((Path(__file__).parents[2] / "reports" / "fidelity").glob("*.json"))
-SAMPLE = ("pointwise.chain", "norm.add_rmsnorm", "reduction.softmax", "training.linear", "dynamic.length_guard", "attention.gqa")
+SAMPLE = (
+    "pointwise.chain",
+    "norm.add_rmsnorm",
+    "reduction.softmax",
+    "training.linear",
+    "dynamic.length_guard",
+    "attention.gqa",
+)
 
 
 @pytest.fixture(scope="module")
@@ -52,7 +59,9 @@ def test_a_kernel_that_only_one_side_has_is_a_difference(made: dict[str, Any]) -
     assert [one.equal for one in fidelity.compare(made, other)] == [False]
 
 
-def test_another_version_is_not_compared(made: dict[str, Any], tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_another_version_is_not_compared(
+    made: dict[str, Any], tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     file = tmp_path / "old.json"
     file.write_text(json.dumps(made | {"torch": "1.0.0"}))
     assert fidelity.main(["compare", str(file)]) == 2

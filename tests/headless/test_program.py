@@ -1,17 +1,20 @@
-"""Programs for a described GPU: real Triton kernels, machine code for the target, and eager's answer when interpreted."""
+"""Programs for a described GPU: real Triton kernels, machine code for the target, and eager's answer when
+interpreted."""
 
 from __future__ import annotations
 
 from functools import cache
 
 import pytest
-import torch
 
-from conformance import oracle
+from conformance import backends, oracle
+from conformance.backends.inductor.seam import seam
 from conformance.headless.device import described
 from conformance.headless.kernel import Kernel, notable
 from conformance.headless.program import Program
 from conformance.library import load
+from conformance.session import results_here
+from conformance.stage import Stage
 from conformance.target import DEVICES, Target
 
 SM90 = Target("sm_90")
@@ -21,17 +24,24 @@ SM90 = Target("sm_90")
 def compiled(name: str, target: str = "sm_90") -> tuple[Program, oracle.Outcome, oracle.Reference]:
     """One micrograph, compiled and called once; several tests look at it."""
     micrograph = load()[name]
-    torch._dynamo.reset()
+    seam.reset()
     module = micrograph.build()
     program = Program(module, Target(target))
-    with torch._inductor.config.patch(force_disable_caches=True):
+    with seam.config.patch(force_disable_caches=True):
         outcome = oracle.run(program, micrograph.example(), module, calls=micrograph.steps)
     return program, outcome, oracle.reference(module, micrograph.example(), calls=micrograph.steps)
 
 
 @pytest.mark.parametrize(
     "name",
-    ["norm.add_rmsnorm", "reduction.max_with_index", "dtypes.bf16", "mutation.counter", "training.linear", "indexing.scatter_add"],
+    [
+        "norm.add_rmsnorm",
+        "reduction.max_with_index",
+        "dtypes.bf16",
+        "mutation.counter",
+        "training.linear",
+        "indexing.scatter_add",
+    ],
 )
 def test_interpreted_gives_what_eager_gives(name: str) -> None:
     _, outcome, ref = compiled(name)
@@ -78,18 +88,15 @@ def test_code_that_does_not_compile_is_said() -> None:
 
 
 def test_notable_instructions() -> None:
-    ptx = "\n\tld.global.L1::evict_last.v4.b32 { %r1 };\n\t@%p1 st.global.v2.b64 [x], y;\n\twgmma.mma_async.sync x;\n\tadd.f32 a, b;\n"
+    ptx = (
+        "\n\tld.global.L1::evict_last.v4.b32 { %r1 };\n\t@%p1 st.global.v2.b64 [x], y;"
+        "\n\twgmma.mma_async.sync x;\n\tadd.f32 a, b;\n"
+    )
     assert notable(ptx) == {"ld.global.v4": 1, "st.global.v2": 1, "wgmma.mma_async": 1}
 
 
 def test_one_process_examines_several_micrographs_for_several_targets() -> None:
     """Through the backend, as `conformance run` does it."""
-    from conformance.backends.inductor import InductorBackend
-    from conformance.expectations import Expectations
-    from conformance.stage import Stage
-    from conformance.workbench import Workbench
-
-    bench, backend = Workbench(Expectations([], {})), InductorBackend()
     for name, target in (("pointwise.chain", "sm_90"), ("attention.sdpa", "sm_80")):
-        found = bench.examine(load()[name], backend, Target(target), [Stage.FUSION, Stage.CODEGEN])
+        found = results_here(load()[name], backends.get("inductor"), Target(target), [Stage.FUSION, Stage.CODEGEN])
         assert [result.verdict.value for result in found.values()] == ["pass", "pass"], found

@@ -1,4 +1,4 @@
-"""Two runs compared: what is a regression, which stage moved first, what belongs together."""
+"""Two records compared: what counts, what it costs, which stage moved first, what belongs together."""
 
 from __future__ import annotations
 
@@ -9,169 +9,380 @@ from typing import Any
 
 import pytest
 from click.testing import CliRunner
-from report_samples import Write, cell, compile_of
 
 from conformance.report import facts
 from conformance.report.commands import diff as diff_command
-from conformance.report.diff import Swap, compare
+from conformance.report.diff import Diff, Swap, compare, sides
+from conformance.report.document import markdown
 from conformance.report.load import Loaded
-from conformance.report.render_diff import COMMENT, diff_json, diff_markdown, diff_page
+from conformance.report.moved import COMMENT, diff_blocks, diff_json
+from tests.support.samples import STAGES, Write, cell, compile_of, finding, header
 
 RunOf = Callable[..., Loaded]
 NAME = "fusion/inductor/cpu/norm.a"
 
 
-def kinds(run_of: RunOf, old: list[dict[str, Any]], new: list[dict[str, Any]]) -> list[str]:
-    return [row.kind for row in compare(run_of("old.jsonl", old), run_of("new.jsonl", new)).rows]
+def between(old: Loaded, new: Loaded, **options: Any) -> Diff:
+    before, after, _ = sides(old, new)
+    return compare(before, after, **options)
+
+
+def ranks(run_of: RunOf, old: list[dict[str, Any]], new: list[dict[str, Any]], **head: Any) -> list[str]:
+    return [
+        cause.rank
+        for cause in between(run_of("old.jsonl", old, torch="2.11.0"), run_of("new.jsonl", new, **head)).causes
+    ]
+
+
+def causes(diff: Diff) -> list[tuple[str, str, str, int]]:
+    return [(cause.rank, cause.stage, cause.text, len(cause.compiles)) for cause in diff.causes]
+
+
+# ----------------------------------------------------------------------------------------------- classes
 
 
 @pytest.mark.parametrize(
-    "old, new, kind",
+    "old, new, rank",
     [
-        ("pass", "fail", "regressed"),
-        ("pass", "fallback", "regressed"),  # a fallback is never a pass
-        ("pass", "unsupported", "regressed"),
-        ("pass", "error", "regressed"),
-        ("fallback", "fail", "regressed"),
-        ("fail", "timeout", "regressed"),
-        ("pass", "xfail", "regressed"),
+        ("pass", "fail", "wrong"),
+        ("pass", "error", "wrong"),
+        ("pass", "timeout", "wrong"),
+        ("pass", "xfail", "wrong"),  # expected, but still wrong
+        ("fallback", "fail", "wrong"),
+        ("unsupported", "error", "wrong"),
+        ("pass", "fallback", "lost"),  # a fallback is never a pass
+        ("pass", "unsupported", "lost"),
         ("fail", "pass", "fixed"),
         ("xfail", "pass", "fixed"),
         ("xfail", "xpass", "fixed"),
-        ("error", "fail", "moved"),
-        ("fail", "fallback", "moved"),
-        ("fail", "xfail", "moved"),  # the same behaviour, another expectation
-        ("pass", "xpass", "moved"),
-        ("pass", "unavailable", "gone"),  # not seen is not worse
-        ("unavailable", "fail", "new"),
-        ("pass", "blocked", "gone"),
+        ("error", "fallback", "fixed"),  # no longer wrong
+        ("fail", "error", "wrong"),  # fails in another way
     ],
 )
-def test_verdicts(run_of: RunOf, old: str, new: str, kind: str) -> None:
-    assert kinds(run_of, [cell(NAME, old)], [cell(NAME, new)]) == [kind]
+def test_verdicts(run_of: RunOf, old: str, new: str, rank: str) -> None:
+    assert ranks(run_of, [cell(NAME, old)], [cell(NAME, new)]) == [rank]
 
 
-@pytest.mark.parametrize("word", ["pass", "fail", "xfail", "unavailable", "blocked"])
-def test_nothing_moved(run_of: RunOf, word: str) -> None:
-    line = cell(NAME, word, observation={"kernels": 1})
-    again = {**line, "seconds": 99.0, "reason": "said in other words"}
-    assert kinds(run_of, [line], [again]) == []
-
-
-def test_new_and_gone(run_of: RunOf) -> None:
-    assert kinds(run_of, [], [cell(NAME)]) == ["new"]
-    assert kinds(run_of, [cell(NAME)], []) == ["gone"]
+@pytest.mark.parametrize("old, new", [("pass", "xpass"), ("fail", "xfail"), ("xfail", "fail")])
+def test_expectations_are_not_behaviour(run_of: RunOf, old: str, new: str) -> None:
+    wrong = {"findings": [finding("wrong_result")]}
+    assert ranks(run_of, [cell(NAME, old, **wrong)], [cell(NAME, new, **wrong)]) == []
 
 
 @pytest.mark.parametrize(
-    "old, new, kind",
+    "kind, rank",
     [
-        ({"kernels": 1}, {"kernels": 2}, "regressed"),  # the same answer with one kernel more
-        ({"kernels": 2}, {"kernels": 1}, "moved"),
-        ({"matches": {"addmm": 1}}, {"matches": {"addmm": 0}}, "regressed"),
-        ({"matches": {"addmm": 1}}, {"matches": {}}, "regressed"),
-        ({"matches": {"addmm": 1}}, {"matches": {"addmm": 2}}, "moved"),
-        ({"breaks": 0}, {"breaks": 1}, "regressed"),
-        ({"engines": 1}, {"engines": 3}, "regressed"),
-        ({"guards": 10}, {"guards": 12}, "moved"),
-        ({"ops": {"aten.add": 1}}, {"ops": {"aten.mul": 1}}, "moved"),
-        ({"code_digest": "a"}, {"code_digest": "b"}, "reworded"),
-        ({}, {"kernels": 2}, "moved"),  # not known before, so not worse
+        ("wrong_result", "wrong"),
+        ("stale_cache", "wrong"),
+        ("match_loss", "lost"),
+        ("undecomposed", "lost"),
+        ("unfused", "more"),
+        ("graph_break", "more"),
     ],
 )
-def test_observations_move_though_both_pass(run_of: RunOf, old: dict[str, Any], new: dict[str, Any], kind: str) -> None:
-    assert kinds(run_of, [cell(NAME, observation=old)], [cell(NAME, observation=new)]) == [kind]
+def test_a_failure_costs_what_its_finding_costs(run_of: RunOf, kind: str, rank: str) -> None:
+    assert ranks(run_of, [cell(NAME)], [cell(NAME, "fail", findings=[finding(kind)])]) == [rank]
 
 
-def test_failing_for_another_reason_is_a_movement(run_of: RunOf) -> None:
-    def failing(kind: str, detail: str) -> list[dict[str, Any]]:
-        return [cell(NAME, "fail", findings=[{"kind": kind, "check": "C1", "detail": detail}])]
+@pytest.mark.parametrize(
+    "old, new, rank",
+    [
+        ({"kernels": 1}, {"kernels": 2}, "more"),  # the same answer with one kernel more
+        ({"kernels": 2}, {"kernels": 1}, "fewer"),
+        ({"kernels": 1, "library": []}, {"kernels": 0, "library": ["bmm"]}, "code"),  # as many launches
+        ({"kernels": 1, "library": []}, {"kernels": 1, "library": ["bmm"]}, "more"),
+        ({"kernels": {"a": {"spills": 0}}}, {"kernels": {"b": {"spills": 8}}}, "more"),  # names of kernels are no fact
+        ({"kernels": {"a": {"registers": 8}}}, {"kernels": {"b": {"registers": 8}}}, None),
+        ({"temporaries": 1}, {"temporaries": 3}, "more"),
+        ({"peak_bytes": 1024}, {"peak_bytes": 4096}, "more"),
+        ({"recompiles": {"s": 1}}, {"recompiles": {"s": 2}}, "more"),
+        ({"breaks": 0}, {"breaks": 1}, "more"),
+        ({"engines": 1}, {"engines": 3}, "more"),
+        ({"again": {"fx_hit": 1}}, {"again": {"fx_miss": 1}}, "more"),
+        ({"matches": {"addmm": 1}}, {"matches": {"addmm": 0}}, "lost"),
+        ({"matches": {"addmm": 1}}, {"matches": {}}, "lost"),
+        ({"matches": {"addmm": 1}}, {"matches": {"addmm": 2}}, "fewer"),
+        ({"passes": {"fuse": {"matches": 2}}}, {"passes": {"fuse": {"matches": 1}}}, "lost"),
+        ({"ops_in_torch": {}}, {"ops_in_torch": {"aten.sort": 1}}, "lost"),
+        ({"ops": {"aten.add": 1}}, {"ops": {"aten.mul": 1}}, "code"),
+        ({"library": ["a", "b"]}, {"library": ["b", "a"]}, None),  # the order of a list is no fact
+        ({"guards": {"TYPE_MATCH": 1}}, {"guards": {"TYPE_MATCH": 2}}, "bookkeeping"),
+        ({"without_metadata": 0}, {"without_metadata": 1}, "bookkeeping"),
+        ({"code_digest": "a"}, {"code_digest": "b"}, "bookkeeping"),
+        ({"passes": 11}, {"passes": 17}, "bookkeeping"),
+    ],
+)
+def test_observations_move_though_both_pass(
+    run_of: RunOf, old: dict[str, Any], new: dict[str, Any], rank: str | None
+) -> None:
+    assert ranks(run_of, [cell(NAME, observation=old)], [cell(NAME, observation=new)]) == ([rank] if rank else [])
 
-    assert kinds(run_of, failing("unfused", "a"), failing("crash", "a")) == ["moved"]
-    assert kinds(run_of, failing("unfused", "0.13 off"), failing("unfused", "0.14 off")) == []
 
-
-@pytest.mark.parametrize("fact", ["compile_seconds", "seconds", "engine_bytes", "wall_ms", "cache_path"])
+@pytest.mark.parametrize("fact", ["compile_seconds", "seconds", "engine_bytes", "plan_bytes", "wall_ms", "cache_path"])
 def test_volatile_facts_do_not_count(run_of: RunOf, fact: str) -> None:
-    assert kinds(run_of, [cell(NAME, observation={fact: 1})], [cell(NAME, observation={fact: 2})]) == []
-    assert facts.volatile(fact)
+    assert ranks(run_of, [cell(NAME, observation={fact: 1})], [cell(NAME, observation={fact: 2})]) == []
 
 
-def test_one_cause_is_one_row_named_by_the_first_stage(run_of: RunOf) -> None:
+# ----------------------------------------------------------------------------- only what the compiler did
+
+
+@pytest.mark.parametrize(
+    "old, new",
+    [
+        ({}, {"kernels": 2}),  # one side never recorded it
+        ({"guarded": {"strides": True}}, {"guarded": {"strides": True, "gradients are on": True}}),
+        ({"passes": {"a": {"matches": 1}}}, {"passes": {"a": {"matches": 1}, "b": {"matches": 1}}}),
+        ({"rewritten": {}}, {"rewritten": {"linear": 0}}),  # zero of it
+    ],
+)
+def test_a_fact_that_one_side_did_not_record_is_no_movement(
+    run_of: RunOf, old: dict[str, Any], new: dict[str, Any]
+) -> None:
+    assert ranks(run_of, [cell(NAME, observation=old)], [cell(NAME, observation=new)]) == []
+
+
+def test_what_could_not_be_compared_is_not_called_unmoved(run_of: RunOf) -> None:
+    lines = compile_of("a.b", "inductor", "cpu")
+    before = run_of("old.jsonl", lines, suite="one")
+    other = between(before, run_of("new.jsonl", lines, suite="two"))
+    assert "nothing could be compared" in markdown(diff_blocks(other))
+    assert "nothing moved" in markdown(diff_blocks(between(before, run_of("new.jsonl", lines, suite="one"))))
+
+
+def test_facts_of_two_producers_are_not_compared(run_of: RunOf) -> None:
+    old, new = (
+        compile_of("a.b", "inductor", "cpu", fusion={"kernels": 1}),
+        compile_of("a.b", "inductor", "cpu", fusion={"kernels": 2}),
+    )
+    same = {f"{stage}/inductor": "p1" for stage in STAGES}
+    before = run_of("old.jsonl", old, producers=same)
+    other = between(before, run_of("new.jsonl", new, producers={**same, "fusion/inductor": "p2"}, suite="another"))
+    assert other.causes == [] and other.compared == 6
+    assert [(one.cells, one.example) for one in other.uncompared] == [(1, "fusion/inductor/cpu/a.b")]
+    assert "two revisions of the suite" in other.uncompared[0].reason
+    assert causes(between(before, run_of("new.jsonl", new, producers=same, suite="another"))) == [
+        ("more", "fusion", "kernels 1 → 2", 1)
+    ]
+
+
+def test_before_schema_two_the_suite_is_the_producer(run_of: RunOf) -> None:
+    old = run_of("old.jsonl", [cell(NAME, observation={"kernels": 1})], schema="conformance/1")
+    new = run_of("new.jsonl", [cell(NAME, "fail", observation={"kernels": 2})], schema="conformance/1", suite="another")
+    assert between(old, new).causes == [] and between(old, new).compared == 0
+    assert [cause.rank for cause in between(old, new, any_revision=True).causes] == ["wrong"]
+
+
+def test_a_changed_micrograph_is_not_the_compilers(run_of: RunOf) -> None:
+    old, new = (
+        cell(NAME, micrograph="d1", observation={"kernels": 1}),
+        cell(NAME, micrograph="d2", observation={"kernels": 2}),
+    )
+    found = between(run_of("old.jsonl", [old]), run_of("new.jsonl", [new]))
+    assert found.causes == [] and found.uncompared[0].reason == "the micrograph itself was changed"
+
+
+@pytest.mark.parametrize(
+    "old, new", [("pass", "unavailable"), ("unavailable", "fail"), ("pass", "blocked"), ("blocked", "blocked")]
+)
+def test_what_was_not_seen_is_not_compared(run_of: RunOf, old: str, new: str) -> None:
+    found = between(
+        run_of("old.jsonl", [cell(NAME, old)]), run_of("new.jsonl", [cell(NAME, new, reason="no GPU here")])
+    )
+    assert found.causes == [] and found.compared == 0 and len(found.uncompared) == 1
+
+
+def test_a_stage_that_should_have_been_seen_is_lost(run_of: RunOf) -> None:
+    gone = cell(NAME, "unavailable", reason="torch has no Scheduler.codegen", unexpected=True)
+    assert ranks(run_of, [cell(NAME)], [gone]) == ["lost"]
+
+
+def test_only_on_one_side(run_of: RunOf) -> None:
+    found = between(
+        run_of("old.jsonl", [cell(NAME)]), run_of("new.jsonl", [cell(NAME), cell("cache/inductor/cpu/norm.a")])
+    )
+    assert [(one.reason, one.cells) for one in found.uncompared] == [("only in the new record", 1)]
+
+
+ARM = {"torch": "2.14.1", "machine": "aarch64", "cpu": "DEFAULT", "backends": {"inductor": {"torch": "2.14.1"}}}
+
+
+def test_two_machines_differ_in_nothing_above_bookkeeping(run_of: RunOf) -> None:
+    lines = [
+        compile_of(
+            "a.b",
+            "inductor",
+            "cpu",
+            postgrad={"ops": {"mkldnn": n}},
+            fusion={"kernels": n},
+            codegen={"isa": str(n), "digest": str(n)},
+        )
+        for n in (1, 2)
+    ]
+    found = between(run_of("old.jsonl", lines[0]), run_of("new.jsonl", lines[1], env=ARM))
+    assert {cause.rank for cause in found.causes} == {"bookkeeping"} and "two machines" in found.warnings[0]
+    newer = {**ARM, "torch": "2.15.0", "backends": {"inductor": {"torch": "2.15.0"}}}
+    moved = between(run_of("old.jsonl", lines[0]), run_of("new.jsonl", lines[1], env=newer))
+    assert causes(moved)[0][:2] == ("code", "postgrad")  # decided before the machine matters
+
+
+def test_in_one_environment_names_and_digests_count(run_of: RunOf) -> None:
+    """Nothing but the compiler can have changed them."""
+    old, new = (
+        compile_of("a.b", "inductor", "cpu", capture={"guards": {}}),
+        compile_of("a.b", "inductor", "cpu", capture={"guards": {"X": 1}}),
+    )
+    assert causes(between(run_of("old.jsonl", old), run_of("new.jsonl", new))) == [
+        ("code", "capture", "guards.X 0 → 1", 1)
+    ]
+    identities = [cell("capture/inductor/cpu/a.b", observation={"guards": {"ID_MATCH": n}}) for n in (3, 5)]
+    assert between(run_of("old.jsonl", identities[:1]), run_of("new.jsonl", identities[1:])).causes == []
+
+
+# ------------------------------------------------------------------------------- the first stage, the cause
+
+# A change of each stage, as two tables of facts (or verdicts) at the stage where it is made and what follows from it.
+SEEDED: dict[str, tuple[dict[str, Any], dict[str, Any], dict[str, str], str, str]] = {
+    "capture": ({"graphs": 1, "breaks": 0}, {"graphs": 2, "breaks": 1}, {}, "more", "breaks 0 → 1, graphs 1 → 2"),
+    "decomposition": (
+        {"ops": {"aten.rsqrt": 1}},
+        {"ops": {"aten.sqrt": 1, "aten.reciprocal": 1}},
+        {},
+        "code",
+        "aten.reciprocal 0 → 1, aten.rsqrt 1 → 0, aten.sqrt 0 → 1",
+    ),
+    "postgrad": ({"matches": {"attention": 1}}, {"matches": {"attention": 0}}, {}, "lost", "matches.attention 1 → 0"),
+    "fusion": ({"kernels": 1}, {"kernels": 3}, {}, "more", "kernels 1 → 3"),
+    "codegen": ({"vector_kernels": 2}, {"vector_kernels": 0}, {}, "lost", "vector_kernels 2 → 0"),
+    "runtime": ({}, {}, {"runtime": "fail"}, "wrong", "pass → fail"),
+    "cache": (
+        {"again": {"fx_hit": 1}},
+        {"again": {"fx_miss": 1}},
+        {},
+        "more",
+        "again.fx_hit 1 → 0, again.fx_miss 0 → 1",
+    ),
+}
+
+
+@pytest.mark.parametrize("stage", STAGES)
+def test_a_change_of_one_stage_is_the_single_first_cause(run_of: RunOf, stage: str) -> None:
+    """Every later stage has other code, as it has when an earlier one changed."""
+    before, after, verdicts, rank, text = SEEDED[stage]
+    later = STAGES[STAGES.index(stage) + 1 :]
+    old, new = [], []
+    for name in ("a.x", "a.y", "b.z"):
+        old += compile_of(
+            name, "inductor", "cpu", **{stage: before}, **{s: {"ops": {"aten.a": 1}, "digest": "1"} for s in later}
+        )
+        new += compile_of(
+            name,
+            "inductor",
+            "cpu",
+            verdicts,
+            **{stage: after},
+            **{s: {"ops": {name: 1}, "digest": name} for s in later},
+        )
+    old += compile_of("c.untouched", "inductor", "cpu")
+    new += compile_of("c.untouched", "inductor", "cpu")
+    assert causes(between(run_of("old.jsonl", old), run_of("new.jsonl", new))) == [(rank, stage, text, 3)]
+
+
+def test_a_guard_more_or_a_new_digest_is_not_the_first_movement(run_of: RunOf) -> None:
     old = compile_of(
-        "norm.a", "inductor", "cpu", decomposition={"ops": {"rsqrt": 1}}, postgrad={"matches": {"rmsnorm": 1}}, fusion={"kernels": 1}
+        "norm.a", "inductor", "cpu", capture={"guards": 10}, decomposition={"graph_digest": "a"}, fusion={"kernels": 1}
+    )
+    new = compile_of(
+        "norm.a", "inductor", "cpu", capture={"guards": 11}, decomposition={"graph_digest": "b"}, fusion={"kernels": 2}
+    )
+    assert causes(between(run_of("old.jsonl", old, torch="2.11.0"), run_of("new.jsonl", new))) == [
+        ("more", "fusion", "kernels 1 → 2", 1)
+    ]
+
+
+def test_what_it_led_to_is_said_with_the_first_stage(run_of: RunOf) -> None:
+    blocked = dict.fromkeys(("codegen", "runtime", "cache"), "blocked")
+    old = compile_of(
+        "norm.a", "inductor", "cpu", decomposition={"ops": {"rsqrt": 1}}, postgrad={"matches": {"rmsnorm": 1}}
     )
     new = compile_of(
         "norm.a",
         "inductor",
         "cpu",
-        {"postgrad": "fail", "fusion": "blocked", "codegen": "blocked", "runtime": "blocked", "cache": "blocked"},
+        {"fusion": "fail", **blocked},
         decomposition={"ops": {"pow": 1}},
-        postgrad={"matches": {"rmsnorm": 0}},
+        postgrad={"matches": {}},
     )
-    rows = compare(run_of("old.jsonl", old), run_of("new.jsonl", new)).rows
-    assert len(rows) == 1
-    assert (rows[0].kind, rows[0].first.place.stage, rows[0].worst.place.stage) == ("regressed", "decomposition", "postgrad")
-    assert rows[0].said().startswith("ops.rsqrt 1 → none")
-    assert "then postgrad: pass → fail" in rows[0].said()
+    new[3]["findings"] = [finding("wrong_result")]
+    (cause,) = between(run_of("old.jsonl", old), run_of("new.jsonl", new)).causes
+    assert (cause.rank, cause.stage) == ("wrong", "decomposition")
+    assert cause.headline == "fusion pass → fail (wrong_result) after pow 0 → 1, rsqrt 1 → 0"
 
 
-def test_a_guard_more_or_a_new_digest_is_not_the_first_movement(run_of: RunOf) -> None:
-    old = compile_of("norm.a", "inductor", "cpu", capture={"guards": 10}, decomposition={"graph_digest": "a"}, fusion={"kernels": 1})
-    new = compile_of("norm.a", "inductor", "cpu", capture={"guards": 11}, decomposition={"graph_digest": "b"}, fusion={"kernels": 2})
-    (row,) = compare(run_of("old.jsonl", old), run_of("new.jsonl", new)).rows
-    assert row.first.place.stage == "fusion"
-
-
-def test_rows_are_grouped_by_likely_cause(run_of: RunOf) -> None:
+def test_one_cause_in_many_micrographs_is_one_entry(run_of: RunOf) -> None:
     old, new = [], []
     for name, before, after in (("a.x", 1, 2), ("a.y", 1, 3), ("b.z", 2, 4)):
         old += compile_of(name, "inductor", "cpu", fusion={"kernels": before})
         new += compile_of(name, "inductor", "cpu", fusion={"kernels": after})
-    old += compile_of("c.w", "inductor", "cpu", capture={"breaks": 0})
-    new += compile_of("c.w", "inductor", "cpu", capture={"breaks": 1})
-    groups = compare(run_of("old.jsonl", old), run_of("new.jsonl", new)).groups
-    assert [(group.stage, group.cause, len(group.rows)) for group in groups] == [
-        ("fusion", "kernels grew", 3),
-        ("capture", "breaks grew", 1),
+    found = between(run_of("old.jsonl", old), run_of("new.jsonl", new))
+    assert causes(found) == [("more", "fusion", "more kernels", 3)]
+
+
+def test_a_micrograph_with_something_beside_the_cause_has_that_cause(run_of: RunOf) -> None:
+    old, new = [], []
+    for name, extra in (("a.x", {}), ("a.y", {}), ("a.z", {"aten.erf": 1})):
+        old += compile_of(name, "inductor", "cpu", decomposition={"ops": {"aten.clone": 1}})
+        new += compile_of(name, "inductor", "cpu", decomposition={"ops": extra})
+    assert causes(between(run_of("old.jsonl", old), run_of("new.jsonl", new))) == [
+        ("code", "decomposition", "aten.clone 1 → 0", 3)
     ]
 
 
-def test_runs_that_cannot_be_compared_say_so(run_of: RunOf) -> None:
-    old = run_of("old.jsonl", [cell(NAME, micrograph="d1", observation={"kernels": 1})])
-    new = run_of(
-        "new.jsonl",
-        [cell(NAME, micrograph="d2", observation={"kernels": 2})],
-        suite="other",
-        expectations="e2",
-        env={"torch": "2.15.0", "machine": "aarch64"},
+def test_variants_of_one_compiler_share_a_cause_and_two_compilers_do_not(run_of: RunOf) -> None:
+    versions = {
+        "inductor": {"torch": "2.15.0"},
+        "inductor_aot": {"torch": "2.15.0"},
+        "torch_tensorrt": {"torch_tensorrt": "2.14"},
+    }
+    env = {"torch": "2.15.0", "backends": versions}
+    sided = [[line for b in versions for line in compile_of("a.b", b, "cpu", fusion={"kernels": n})] for n in (1, 2)]
+    found = between(run_of("old.jsonl", sided[0], env=env), run_of("new.jsonl", sided[1], env=env))
+    assert [cause.columns for cause in found.causes] == [["inductor/cpu", "inductor_aot/cpu"], ["torch_tensorrt/cpu"]]
+
+
+def test_failing_otherwise_is_told_by_kinds_and_exceptions(run_of: RunOf) -> None:
+    def failing(kind: str, detail: str) -> list[dict[str, Any]]:
+        return [cell(NAME, "fail", findings=[finding(kind, detail)])]
+
+    assert ranks(run_of, failing("unfused", "a"), failing("wrong_result", "a")) == ["wrong"]
+    assert ranks(run_of, failing("wrong_result", "0.13 off"), failing("wrong_result", "0.14 off")) == []
+    assert ranks(run_of, failing("crash", "KeyError: 1"), failing("crash", "KeyError: 2")) == []
+    found = between(
+        run_of("o.jsonl", failing("crash", "KeyError: 1")),
+        run_of("n.jsonl", failing("crash", "torch.X.LoweringException: y")),
     )
-    found = compare(old, new)
-    said = " ".join(found.warnings)
-    for word in (
-        "other suite revision (abc123 → other)",
-        "other expectations",
-        "other machine: x86_64 → aarch64",
-        "1 micrographs were changed",
-    ):
-        assert word in said
-    assert found.regressions == []  # a changed micrograph is no regression of the compiler
-    assert not compare(old, old).warnings
+    assert found.causes[0].text == "fails otherwise: crash KeyError → crash LoweringException"
 
 
 def test_backends_and_targets_can_be_compared_with_each_other(run_of: RunOf) -> None:
     inductor = run_of("old.jsonl", compile_of("norm.a", "inductor", "cpu"))
     tensorrt = run_of("new.jsonl", compile_of("norm.a", "torch_tensorrt", "cuda", {"fusion": "fallback"}))
-    found = compare(inductor, tensorrt)
-    assert found.compared == 7 and [row.kind for row in found.rows] == ["regressed"]
-    assert "compared across backends: inductor → torch_tensorrt" in found.warnings
+    before, after, notes = sides(inductor, tensorrt)
+    found = compare(before, after)
+    assert found.compared == 7 and [cause.rank for cause in found.causes] == ["lost"]
+    assert notes == ["compared across backends: inductor → torch_tensorrt", "compared across targets: cpu → cuda"]
     both = run_of(
-        "both.jsonl", [*compile_of("norm.a", "inductor", "cpu"), *compile_of("norm.a", "torch_tensorrt", "cpu", {"cache": "fail"})]
+        "both.jsonl",
+        [*compile_of("norm.a", "inductor", "cpu"), *compile_of("norm.a", "torch_tensorrt", "cpu", {"cache": "fail"})],
     )
-    assert [row.first.place.stage for row in compare(both, both, backend=Swap.parse("inductor:torch_tensorrt")).rows] == ["cache"]
+    before, after, _ = sides(both, both, backend=Swap.parse("inductor:torch_tensorrt"))
+    assert [cause.stage for cause in compare(before, after).causes] == ["cache"]
 
 
-# ------------------------------------------------------------------------------------------------ command
+def test_every_class_is_in_order() -> None:
+    assert facts.CLASSES == ("wrong", "fixed", "lost", "more", "fewer", "code", "bookkeeping")
+
+
+# ----------------------------------------------------------------------------------------------- command
 
 
 @pytest.fixture
@@ -184,44 +395,50 @@ def invoke(*arguments: Any) -> Any:
     return CliRunner().invoke(diff_command, [str(argument) for argument in arguments])
 
 
-def test_fail_on_regression(pair: tuple[Path, Path]) -> None:
+def test_fail_on_is_by_severity(pair: tuple[Path, Path]) -> None:
     assert invoke(*pair).exit_code == 0
-    assert invoke(*pair, "--fail-on", "regression").exit_code == 1
-    assert invoke(pair[1], pair[0], "--fail-on", "regression").exit_code == 0  # fewer kernels
-    assert invoke(pair[1], pair[0], "--fail-on", "moved").exit_code == 1
+    codes = {level: invoke(*pair, "--fail-on", level).exit_code for level in ("wrong", "lost", "more", "code", "any")}
+    assert codes == {"wrong": 0, "lost": 0, "more": 1, "code": 1, "any": 1}
+    assert invoke(pair[1], pair[0], "--fail-on", "code").exit_code == 0  # fewer kernels
+    assert invoke(pair[1], pair[0], "--fail-on", "any").exit_code == 1
 
 
-def test_an_expected_regression_does_not_fail(write: Write) -> None:
+def test_an_expected_failure_does_not_fail(write: Write) -> None:
     old, new = write("old.jsonl", [cell(NAME)]), write("new.jsonl", [cell(NAME, "xfail")])
-    assert invoke(old, new, "--fail-on", "regression").exit_code == 0
-
-
-def test_terminal(pair: tuple[Path, Path]) -> None:
-    said = invoke(*pair).output
-    assert "torch 2.11.0 → 2.15.0" in said and "kernels 1 → 2" in said and "1 regressed" in said
+    assert invoke(old, new, "--fail-on", "wrong").exit_code == 0
+    assert invoke(old, new, "--fail-on", "any").exit_code == 1
 
 
 def test_formats(pair: tuple[Path, Path], tmp_path: Path) -> None:
     for suffix in ("html", "md", "json"):
-        assert invoke(*pair, "-o", tmp_path / f"diff.{suffix}").exit_code == 0
-    said = json.loads((tmp_path / "diff.json").read_text())
-    (group,) = said["groups"]
-    assert (group["kind"], group["stage"], group["cause"]) == ("regressed", "fusion", "kernels grew")
-    assert group["rows"][0]["first"]["facts"] == [["kernels", 1, 2]]
-    assert said["compiles"]["regressed"] == 1 and said["regressions"] == 1
-    assert "| `norm.a cpu` | kernels 1 → 2 |" in (tmp_path / "diff.md").read_text()
-    assert "kernels 1 → 2" in (tmp_path / "diff.html").read_text()
+        out = invoke(*pair, "-o", tmp_path / f"diff.{suffix}")
+        assert out.exit_code == 0 and out.output.startswith(f"wrote {tmp_path}/diff.{suffix}: 1 cause, ")
+    data = json.loads((tmp_path / "diff.json").read_text())
+    (cause,) = data["causes"]
+    assert (cause["class"], cause["stage"], cause["cause"], cause["example"]) == (
+        "more",
+        "fusion",
+        "kernels 1 → 2",
+        "fusion/inductor/cpu/norm.a",
+    )
+    assert cause["compiles"][0]["changes"][0]["facts"] == [["kernels", 1, 2, "more"]]
+    assert data["classes"]["more"] == {"causes": 1, "compiles": 1} and data["cells"] == {
+        "both": 7,
+        "compared": 7,
+        "same": 6,
+    }
 
 
 def test_markdown_fits_a_comment_and_counts_what_it_leaves_out(run_of: RunOf) -> None:
     old, new = [], []
     for k in range(800):
-        old += [cell(f"fusion/inductor/cpu/f{k}.a", observation={f"fact_{k}": 1})]
-        new += [cell(f"fusion/inductor/cpu/f{k}.a", "fail", reason="x" * 150, findings=[{"kind": f"k{k}", "check": "C", "detail": ""}])]
-    found = compare(run_of("old.jsonl", old), run_of("new.jsonl", new))
-    text = diff_markdown(found)
-    assert len(text) <= COMMENT
-    shown = text.count("| `f")
-    assert f"and {800 - shown} more groups" in text
-    assert len(diff_json(found)["groups"]) == 800
-    assert diff_page(found).count("<code>f") == 800
+        old += [cell(f"fusion/inductor/cpu/f{k}.a")]
+        new += [cell(f"fusion/inductor/cpu/f{k}.a", "fail", reason="x" * 150, findings=[finding(f"k{k}")])]
+    found = between(run_of("old.jsonl", old), run_of("new.jsonl", new))
+    text = markdown(diff_blocks(found), COMMENT)
+    assert len(text) <= COMMENT and "more parts do not fit here" in text
+    assert len(diff_json(found)["causes"]) == 800
+
+
+def test_the_header_of_the_samples_is_of_this_schema() -> None:
+    assert header()["schema"] == "conformance/2"

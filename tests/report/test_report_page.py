@@ -1,4 +1,4 @@
-"""The page in a real browser: filters, opening a cell, links, keys."""
+"""The matrix on the page, in a real browser: filters, opening a cell, links, keys, pictures."""
 
 from __future__ import annotations
 
@@ -8,12 +8,13 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from report_samples import STAGES, Tab, Write, cell, compile_of
 
 from conformance import trace
 from conformance.report.load import load
 from conformance.report.matrix import combine
 from conformance.report.page import write_page
+from tests.support.browser import Tab
+from tests.support.samples import STAGES, Write, cell, compile_of
 
 BEFORE = """def forward(self, x: "f32[8, 8]", y: "f32[8, 8]"):
     # the residual
@@ -61,7 +62,9 @@ def cells() -> list[dict[str, Any]]:
         for (backend, target), verdict in zip(
             [("inductor", "cpu"), ("torch_tensorrt", "cuda"), ("autodeploy", "cpu")], verdicts, strict=True
         ):
-            lines += compile_of(name, backend, target, {"fusion": verdict}, fusion={"kernels": 2, "groups": ["add", "relu"]})
+            lines += compile_of(
+                name, backend, target, {"fusion": verdict}, fusion={"kernels": 2, "groups": ["add", "relu"]}
+            )
     for line in lines:
         if line["cell"] == "fusion/inductor/cpu/norm.a":
             line |= {
@@ -74,7 +77,11 @@ def cells() -> list[dict[str, Any]]:
                     "code": trace.digest(TRITON),
                 },
             }
-            line["observation"] |= {"matches": {"add_relu": 1}, "guards": ["TENSOR_MATCH x"], "counters": {"fxgraph_cache_miss": 1}}
+            line["observation"] |= {
+                "matches": {"add_relu": 1},
+                "guards": ["TENSOR_MATCH x"],
+                "counters": {"fxgraph_cache_miss": 1},
+            }
     return lines
 
 
@@ -104,7 +111,8 @@ def bright(page: Any) -> list[str]:
     """The cells that the filters choose, as micrograph/backend/stage."""
     page.wait_for_timeout(50)
     return page.evaluate(
-        """() => [...document.querySelectorAll('.row:not(.family) .c.on:not(.off)')].map(one => one.closest('.row').firstChild.title)"""
+        """() => [...document.querySelectorAll('.row:not(.family) .c.on:not(.off)')].map(one =>
+        one.closest('.row').firstChild.title)"""
     )
 
 
@@ -150,8 +158,38 @@ def test_filter_by_verdict_keeps_rows_that_have_one_and_dims_the_others(page: An
     page.click("[data-verdict=fail]")
     assert names(page) == ["norm.a", "norm.b", "norm.c"]
     assert bright(page) == ["norm.a", "norm.b", "norm.c"]
+    assert groups(page) == ["inductor"]  # and no column that has none
     page.click("[data-verdict=error]")
     assert bright(page) == ["mlp.e", "norm.a", "norm.b", "norm.c"]
+    assert groups(page) == ["autodeploy", "inductor"]
+
+
+@pytest.mark.parametrize(
+    "kind, starts",
+    [
+        (
+            "csv",
+            "cell,version,machine,verdict,reason,seconds\n"
+            'fusion/inductor/cpu/norm.a,2.14.1,,fail,"2 kernels, contract allows 1",0.1\n',
+        ),
+        ("md", "| cell | version | machine | verdict | reason | seconds |\n"),
+        ("json", '{\n "address": "#verdict=fail",'),
+    ],
+)
+def test_what_the_filters_leave_can_be_exported(page: Any, kind: str, starts: str) -> None:
+    page.click("[data-verdict=fail]")
+    page.click("#menu-export > summary")
+    with page.expect_download() as download:
+        page.click(f"[data-export={kind}]")
+    assert download.value.suggested_filename == f"matrix.{kind}"
+    text = Path(download.value.path()).read_text()
+    assert text.startswith(starts) and text.count("fusion/inductor/cpu") == 3
+
+
+def test_the_letters_of_the_stages_have_a_legend(page: Any) -> None:
+    assert page.inner_text("#legend") == "Stages: " + " · ".join(
+        f"{letter} {stage}" for letter, stage in zip("cdpfgrk", STAGES, strict=True)
+    )
 
 
 def test_filter_by_kind(page: Any) -> None:
@@ -159,7 +197,9 @@ def test_filter_by_kind(page: Any) -> None:
     assert bright(page) == ["norm.a"]
 
 
-@pytest.mark.parametrize("text, found", [("NORM.", ["norm.a", "norm.b", "norm.c"]), ("stayed apart", ["norm.a"]), ("allows 1", ["norm.a"])])
+@pytest.mark.parametrize(
+    "text, found", [("NORM.", ["norm.a", "norm.b", "norm.c"]), ("stayed apart", ["norm.a"]), ("allows 1", ["norm.a"])]
+)
 def test_filter_by_text_of_name_reason_and_finding(page: Any, text: str, found: list[str]) -> None:
     page.fill("#q", text)
     assert names(page) == found
@@ -208,7 +248,8 @@ def test_a_cell_opens_its_evidence(page: Any) -> None:
         assert said in panel
     assert "conformance show fusion/inductor/cpu/norm.a" in panel
     assert "pytest -m stage_fusion --backend inductor --target cpu --micrograph norm.a" in panel
-    link = page.query_selector("#panel a")
+    assert page.get_attribute("#panel .titlebar a", "href").endswith("cell=fusion/inductor/cpu/norm.a@2.14.1")
+    link = page.query_selector("#panel a[target]")
     assert link.get_attribute("href") == "https://github.com/pytorch/pytorch/issues/190886"
     assert "noopener" in link.get_attribute("rel")
 
@@ -237,7 +278,9 @@ def test_a_graph_stands_beside_that_of_the_stage_before(write: Write, tmp_path: 
 def test_the_graph_is_drawn(page: Any) -> None:
     open_fusion(page)
     page.click("#panel .tools button:text-is('Draw before')")
-    labels = page.eval_on_selector_all("#panel svg.fx .node text:first-of-type", "all => all.map(one => one.textContent)")
+    labels = page.eval_on_selector_all(
+        "#panel svg.fx .node text:first-of-type", "all => all.map(one => one.textContent)"
+    )
     assert sorted(labels) == sorted(["f32[8, 8]", "f32[8, 8]", "aten.add.Tensor", "aten.relu", "return"])
     assert page.eval_on_selector_all("#panel svg.fx .edge", "all => all.length") == 4
 
@@ -245,55 +288,44 @@ def test_the_graph_is_drawn(page: Any) -> None:
 def test_code_is_highlighted(page: Any) -> None:
     open_fusion(page)
     box = "#panel pre[data-language=python]"
-    found = {kind: page.eval_on_selector_all(f"{box} .t-{kind}", "all => all.map(one => one.textContent)") for kind in "kcsdnf"}
+    found = {
+        kind: page.eval_on_selector_all(f"{box} .t-{kind}", "all => all.map(one => one.textContent)")
+        for kind in "kcsdnf"
+    }
     assert {"import", "def", "return"} <= set(found["k"])
     assert found["f"] == ["kernel"]
     assert (found["c"], found["s"], found["d"], found["n"]) == (["# adds"], ["'a'"], ["@triton.jit"], ["1"])
     assert page.text_content(box) == TRITON
 
 
-def test_evidence_lies_beside_the_page_when_it_is_large(write: Write, tmp_path: Path, tab: Tab) -> None:
+def test_the_page_is_one_file_with_its_evidence(write: Write, tmp_path: Path, tab: Tab) -> None:
     long = "x = 1\n" * 200_000
     lines = cells()
-    lines[0] |= {"texts": {"code": trace.digest(long)}}
-    path = tmp_path / "matrix.html"
-    written = write_page(combine(load([write("run.jsonl", lines, {**TEXTS, "long": long})])), path)
-    assert path.stat().st_size < 300_000 and len(written) > 1
-    page = tab.open(path, "#cell=capture/eager/cpu/norm.a@2.14.1")
+    lines[0] |= {"texts": {"code": trace.digest(long)}, "observation": {"long": ["x" * 10_000] * 100}}
+    record = write("run.jsonl", lines, {**TEXTS, "long": long})
+    alone = tmp_path / "alone"
+    alone.mkdir()
+    write_page(combine(load([record])), alone / "matrix.html")
+    assert [file.name for file in alone.iterdir()] == ["matrix.html"]
+    assert (alone / "matrix.html").stat().st_size < 300_000  # packed
+    page = tab.open(alone / "matrix.html", "#cell=capture/eager/cpu/norm.a@2.14.1")
     page.wait_for_function("() => document.querySelector('#panel pre')?.textContent.length > 1000000")
-    assert (tmp_path / "matrix.evidence" / f"{trace.digest(long)[0]}.js").is_file()
 
 
-def test_a_page_can_do_without_its_folder(write: Write, tmp_path: Path, tab: Tab) -> None:
-    lines = cells()
-    lines[0] |= {"observation": {"long": ["x" * 10_000] * 100}}
+def test_a_page_can_do_without_texts(write: Write, tmp_path: Path, tab: Tab) -> None:
     path = tmp_path / "matrix.html"
-    assert write_page(combine(load([write("run.jsonl", lines, TEXTS)])), path, evidence=False) == [path]
-    page = tab.open(path, "#cell=capture/eager/cpu/norm.a@2.14.1")
+    write_page(combine(load([write("run.jsonl", cells(), TEXTS)])), path, texts=False)
+    page = tab.open(path, "#cell=fusion/inductor/cpu/norm.a@2.14.1")
     page.wait_for_selector("#panel .evidence[aria-busy=false]")
-    assert "made without its evidence" in page.inner_text("#panel")
+    assert "add_relu" in page.inner_text("#panel") and "Not beside the record" in page.inner_text("#panel")
 
 
-def test_an_earlier_pages_files_are_swept_and_no_others(write: Write, tmp_path: Path) -> None:
-    folder = tmp_path / "matrix.evidence"
-    folder.mkdir()
-    (folder / "0123456789abcdef.js").write_text("old")
-    (folder / "notes.txt").write_text("mine")
-    write_page(combine(load([write("run.jsonl", cells(), TEXTS)])), tmp_path / "matrix.html")
-    assert [file.name for file in folder.iterdir()] == ["notes.txt"]
-
-
-def test_a_lost_folder_is_said(write: Write, tmp_path: Path, chromium: Any) -> None:
-    lines = cells()
-    lines[0] |= {"observation": {"long": ["x" * 10_000] * 100}}
+def test_a_text_that_is_not_beside_the_record_is_said(write: Write, tmp_path: Path, tab: Tab) -> None:
     path = tmp_path / "matrix.html"
-    for file in write_page(combine(load([write("run.jsonl", lines, TEXTS)])), path)[1:]:
-        file.unlink()
-    tab = Tab(chromium)
-    page = tab.open(path, "#cell=capture/eager/cpu/norm.a@2.14.1")
-    page.wait_for_selector("#panel .evidence[aria-busy=false]")
-    assert "keep the folder matrix.evidence beside this page" in page.inner_text("#panel")
-    tab.context.close()
+    write_page(combine(load([write("run.jsonl", cells())])), path)
+    page = tab.open(path, "#cell=fusion/inductor/cpu/norm.a@2.14.1")
+    page.wait_for_function("() => document.getElementById('panel').textContent.includes('Not beside the record')")
+    assert "3 texts are not beside their records" in page.text_content("#problems")
 
 
 # ------------------------------------------------------------------------------------------ links and keys
@@ -313,7 +345,7 @@ def test_the_address_is_the_view(page: Any, chromium: Any) -> None:
 
 
 def test_an_address_that_means_nothing_is_harmless(page: Any) -> None:
-    page.evaluate("location.hash = 'view=nonsense&stage=nope&cell=a/b&%E0%A4%A'")
+    page.evaluate("location.hash = 'view=nonsense&stage=nope&cell=a/b&pair=x&%E0%A4%A'")
     page.wait_for_timeout(100)
     assert "Nothing here" in page.text_content("#body")
 
@@ -346,22 +378,13 @@ def test_keys(page: Any) -> None:
 # ------------------------------------------------------------------------------------------------ pictures
 
 
-def test_heat_map_counts_by_stage_and_leads_to_the_cells(page: Any) -> None:
-    page.click("[data-view=heat]")
-    field = page.query_selector("svg.heat [aria-label^='fusion, inductor cpu']")
-    assert "2 of 5 pass; 2 pass, 3 fail" in field.get_attribute("aria-label")
-    field.focus()
-    page.keyboard.press("Enter")
-    assert groups(page) == ["inductor"]
-    assert page.text_content("#totals") == "2 of 5 cells pass"
-
-
 def test_time_is_a_waterfall(page: Any) -> None:
     page.click("[data-view=time]")
     label = page.get_attribute("svg.waterfall", "aria-label")
     assert label == "Time by stage: " + ", ".join(f"{stage} 100 ms" for stage in STAGES)
     bars = page.eval_on_selector_all(
-        "svg.waterfall >> nth=0 >> .bar", "all => all.map(one => [Number(one.getAttribute('x')), Number(one.getAttribute('width'))])"
+        "svg.waterfall >> nth=0 >> .bar",
+        "all => all.map(one => [Number(one.getAttribute('x')), Number(one.getAttribute('width'))])",
     )
     for (x, width), (after, _) in pairwise(bars):
         assert after == pytest.approx(x + width, abs=0.1)
@@ -370,14 +393,18 @@ def test_time_is_a_waterfall(page: Any) -> None:
 def test_versions_are_plotted(write: Write, tmp_path: Path, tab: Tab) -> None:
     records = []
     for torch, kernels in (("2.9.1", 1), ("2.11.0", 1), ("2.15.0", 2)):
-        lines = compile_of("norm.a", "inductor", "cpu", fusion={"kernels": kernels}, postgrad={"matches": {"rmsnorm": 1}})
+        lines = compile_of(
+            "norm.a", "inductor", "cpu", fusion={"kernels": kernels}, postgrad={"matches": {"rmsnorm": 1}}
+        )
         records.append(write(f"{torch}.jsonl", lines, torch=torch))
     path = tmp_path / "matrix.html"
     write_page(combine(load(records)), path)
-    page = tab.open(path)
+    page = tab.open(path, "#view=matrix")
     assert page.inner_text("#head .group span") == "cpu · 2.15.0"  # the newest, unless asked
     choose(page, "version", "*")
-    assert [re.sub("cpu · ", "", text) for text in page.locator("#head .group span:nth-of-type(1)").all_inner_texts()] == [
+    assert [
+        re.sub("cpu · ", "", text) for text in page.locator("#head .group span:nth-of-type(1)").all_inner_texts()
+    ] == [
         "2.9.1",
         "2.11.0",
         "2.15.0",
@@ -398,15 +425,29 @@ def test_flaky_cells_are_marked(write: Write, tmp_path: Path, tab: Tab) -> None:
     assert page.text_content(".c.flaky") == "✗"
     page.click(".c.flaky")
     assert "Flaky: pass, fail on the same version" in page.inner_text("#panel")
-    assert "1 cells of the same version are in both one.jsonl and two.jsonl" in page.text_content("#problems")
+    assert "1 cell of the same version in both one.jsonl and two.jsonl" in page.text_content("#problems")
 
 
 @pytest.mark.parametrize("scheme", ["light", "dark"])
 def test_signs_can_be_read_in_both_schemes(chromium: Any, write: Write, tmp_path: Path, scheme: str) -> None:
     """Contrast of each verdict's sign against its own ground, by the WCAG's formula."""
-    words = ["pass", "fail", "fallback", "unsupported", "unavailable", "blocked", "xfail", "xpass", "error", "timeout", "novel"]
+    words = [
+        "pass",
+        "fail",
+        "fallback",
+        "unsupported",
+        "unavailable",
+        "blocked",
+        "xfail",
+        "xpass",
+        "error",
+        "timeout",
+        "novel",
+    ]
     path = tmp_path / "matrix.html"
-    write_page(combine(load([write("run.jsonl", [cell(f"runtime/inductor/cpu/v.{word}", word) for word in words])])), path)
+    write_page(
+        combine(load([write("run.jsonl", [cell(f"runtime/inductor/cpu/v.{word}", word) for word in words])])), path
+    )
     tab = Tab(chromium, color_scheme=scheme)
     page = tab.open(path)
     ratios = page.evaluate(CONTRAST)

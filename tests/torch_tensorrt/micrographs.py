@@ -120,6 +120,21 @@ class BufferCache(Micrograph):
         return self.cache.sum(dim=2)
 
 
+class BufferRead(Micrograph):
+    """A buffer that is only read."""
+
+    dims = {"m": 4}
+    inputs = (Tensor("m 8"),)
+    contract = Contract()
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.register_buffer("offset", torch.ones(8))
+
+    def forward(self, x):
+        return torch.relu(x) + self.offset
+
+
 class Average(Micrograph):
     """A buffer that is no cache, over two calls."""
 

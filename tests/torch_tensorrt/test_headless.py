@@ -8,17 +8,17 @@ from typing import Any
 
 import pytest
 import torch
-from packaging.version import Version
 
 from conformance import oracle
 from conformance.backends.base import CannotRun, Case
-from conformance.backends.torch_tensorrt import api
 from conformance.backends.torch_tensorrt.backend import TorchTensorRTBackend
-from conformance.backends.torch_tensorrt.compile_log import Recording
-from conformance.backends.torch_tensorrt.compiled import SETTINGS, TorchTensorRTCompiled
-from conformance.backends.torch_tensorrt.engine_cache import observe_cache, twins
-from conformance.backends.torch_tensorrt.installed import installed
-from conformance.backends.torch_tensorrt.instrument import Recorder
+from conformance.backends.torch_tensorrt.compilation import SETTINGS
+from conformance.backends.torch_tensorrt.compile_log import CompileLog
+from conformance.backends.torch_tensorrt.compiled import TorchTensorRTCompiled
+from conformance.backends.torch_tensorrt.engine_cache import CHANGED, twins
+from conformance.backends.torch_tensorrt.installed import installed, missing
+from conformance.backends.torch_tensorrt.instrument import Instrument
+from conformance.backends.torch_tensorrt.seam import seam
 from conformance.library import load
 from conformance.stage import STAGES, Stage
 from conformance.target import Target
@@ -26,7 +26,7 @@ from conformance.verdict import Kind, Verdict
 
 pytestmark = pytest.mark.library
 OURS = load(Path(__file__).parent / "micrographs.py")
-LIFTS = installed() is not None and Version(installed().version) >= Version("2.14")  # type: ignore[union-attr]
+LIFTS = not missing(installed()) and seam.has("lift_buffers")
 lifting = pytest.mark.skipif(not LIFTS, reason="aliased I/O came with 2.14")
 
 
@@ -78,28 +78,30 @@ def test_a_headless_engine_does_not_run() -> None:
     assert made.observe(Stage.RUNTIME).verdict is Verdict.UNAVAILABLE
 
 
-@pytest.mark.parametrize(("target", "capability"), [("sm_80", "SM80"), ("sm_120", "SM120"), ("sm_90", "any"), ("sm_100", "any")])
+@pytest.mark.parametrize(
+    ("target", "capability"), [("sm_80", "SM80"), ("sm_120", "SM120"), ("sm_90", "any"), ("sm_100", "any")]
+)
 def test_the_capability_that_the_builder_knows(target: str, capability: str) -> None:
     assert compiled("dynamic", target).observe(Stage.CODEGEN).facts["compute_capability"] == capability
 
 
-def test_everything_that_was_patched_is_put_back() -> None:
-    library = api.library()
-    names = ("post_lowering", "convert_module", "compile_module", "to_torch_device")
-    before = [getattr(library.compiler, name) for name in names]
-    passes, capability, level = library.post_passes.passes, torch.cuda.get_device_capability, library.logger.level
+def test_everything_that_was_replaced_is_put_back() -> None:
+    def state() -> dict[str, Any]:
+        found = {key: seam.locate(key) for key in seam.names if seam.has(key)}
+        return {key: getattr(owner, name) if name else owner for key, (owner, name) in found.items()}
+
+    before, capability, level = state(), torch.cuda.get_device_capability, seam.builder_log.level
     compiled("plain")
-    assert [getattr(library.compiler, name) for name in names] == before
-    assert library.post_passes.passes is passes
+    assert state() == before
     assert torch.cuda.get_device_capability is capability
-    assert library.logger.level == level
-    assert library.trt.Runtime.__module__.startswith("tensorrt")
+    assert seam.builder_log.level == level
+    assert seam.tensorrt_runtime.__module__.startswith("tensorrt")
 
 
 def test_a_symbolic_dim_has_a_range() -> None:
     made = compiled("dynamic")
     assert made.observe(Stage.CAPTURE).facts["dynamic"] == ["s"]
-    (spec,) = made.captured.inputs  # type: ignore[union-attr]
+    (spec,) = made.compilation.captured.inputs  # type: ignore[union-attr]
     assert spec.shape == {"min_shape": (2, 8), "opt_shape": (6, 8), "max_shape": (24, 8)}
 
 
@@ -113,18 +115,18 @@ def test_training_is_unsupported() -> None:
     assert seen.verdict is Verdict.UNSUPPORTED and "inference only" in seen.reason
 
 
-def test_the_other_front_door() -> None:
+def test_torch_compile_builds_its_engine_or_falls_back() -> None:
     """`torch.compile(backend="torch_tensorrt")` builds its engine here as well, and says so when it falls back."""
     for name, engines in (("plain", 1), ("unconverted", 0)):
-        made, record = compiled(name), Recording()
+        made, log = compiled(name), CompileLog()
         torch._dynamo.reset()
         fn = torch.compile(made.case.module().eval(), backend="torch_tensorrt", options=dict(SETTINGS))
-        with Recorder(made.library, made.case.target, record).listening(), torch.no_grad():
+        with Instrument(made.case.target, log).listening(), torch.no_grad():
             outcome = oracle.run(fn, made.case.inputs())
-        assert len(record.engines) == engines
+        assert len(log.engines) == engines
         assert (outcome.error is None) == (engines == 0), "an engine without a device cannot run, the fallback can"
-        assert not any("conversion failed" in line for line in record.warnings)
-        assert made.recapture() == {"dynamo_door": {"graphs": 1}}
+        assert not any("conversion failed" in line for line in log.warnings)
+        assert made.recapture() == {"dynamo": {"graphs": 1}}
 
 
 # ---------------------------------------------------------------------------------------------- fallback
@@ -202,25 +204,29 @@ def test_a_buffer_that_is_no_cache_is_not_written() -> None:
 
 @lifting
 def test_the_low_level_flag_lifts_buffers() -> None:
-    """`convert_exported_program_to_serialized_trt_engine(lift_mutable_buffers=True)`: the buffer is a binding of the engine."""
+    """`convert_exported_program_to_serialized_trt_engine(lift_mutable_buffers=True)`: the buffer is a binding of the
+    engine."""
     lifted, baked = low_level(lift=True), low_level(lift=False)
     assert "buf_cache" in lifted.input_names and [source for source, _ in lifted.aliased_io.values()] == ["buf_cache"]
     assert "buf_cache" not in baked.input_names and baked.aliased_io == {}
 
 
 def low_level(lift: bool) -> Any:
-    library, case = api.library(), Case(OURS["micrographs.buffer_cache"], Target("sm_90"))
+    import torch_tensorrt
+    from torch_tensorrt.dynamo import _compiler
+
+    case = Case(OURS["micrographs.buffer_cache"], Target("sm_90"))
     program = torch.export.export(case.module().eval(), case.inputs())
     results: list[Any] = []
-    with Recorder(library, case.target, Recording()).watching(), pytest.MonkeyPatch.context() as patch:
-        interpret = library.conversion.interpret_module_to_result
+    with Instrument(case.target, CompileLog()).watching(), pytest.MonkeyPatch.context() as patch:
+        interpret = seam.interpret
 
         def kept(*args: Any, **kwargs: Any) -> Any:
             results.append(interpret(*args, **kwargs))
             return results[-1]
 
-        patch.setattr(library.compiler, "interpret_module_to_result", kept)
-        plan = library.torch_tensorrt.dynamo.convert_exported_program_to_serialized_trt_engine(
+        patch.setattr(_compiler, "interpret_module_to_result", kept)
+        plan = torch_tensorrt.dynamo.convert_exported_program_to_serialized_trt_engine(
             program, arg_inputs=list(case.inputs()), min_block_size=1, lift_mutable_buffers=lift
         )
     assert len(plan) > 1000
@@ -249,17 +255,19 @@ def test_an_engine_gives_contiguous_tensors_of_its_own() -> None:
 
 
 def test_a_wrong_decomposition(monkeypatch: pytest.MonkeyPatch) -> None:
-    real = api.library().compiler.get_decompositions
+    from torch_tensorrt.dynamo import _compiler
+
+    real = _compiler.get_decompositions
 
     def wrong(*args: Any, **kwargs: Any) -> dict[Any, Callable[..., Any]]:
         return {**real(*args, **kwargs), torch.ops.aten.relu.default: lambda x: torch.ops.aten.clamp.default(x, 0.5)}
 
-    monkeypatch.setattr(api.library().compiler, "get_decompositions", wrong)
+    monkeypatch.setattr(_compiler, "get_decompositions", wrong)
     stage, found = first_different(compiled("plain"))
     assert stage is Stage.DECOMPOSITION and {d.kind for d in found} == {Kind.WRONG_RESULT}
 
 
-def test_a_wrong_lowering_pass(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_wrong_lowering_pass() -> None:
     def drops_relu(gm: torch.fx.GraphModule, settings: Any) -> torch.fx.GraphModule:
         for node in [node for node in gm.graph.nodes if node.target is torch.ops.aten.relu.default]:
             node.replace_all_uses_with(node.args[0])
@@ -267,20 +275,16 @@ def test_a_wrong_lowering_pass(monkeypatch: pytest.MonkeyPatch) -> None:
         gm.recompile()
         return gm
 
-    manager = api.library().post_passes
-    monkeypatch.setattr(manager, "passes", [drops_relu, *manager.passes])
-    made = compiled("plain")
+    with seam.replace(post_passes=[drops_relu, *seam.post_passes]):
+        made = compiled("plain")
     stage, found = first_different(made)
     assert stage is Stage.POSTGRAD and {d.kind for d in found} == {Kind.WRONG_RESULT}
     assert "drops_relu" in made.observe(Stage.POSTGRAD).facts["passes_changed"]
 
 
-def test_a_wrong_partition(monkeypatch: pytest.MonkeyPatch) -> None:
-    partitioning = api.library().partitioning
-    real = partitioning.fast_partition
-
-    def wrong(*args: Any, **kwargs: Any) -> Any:
-        partitioned, support = real(*args, **kwargs)
+def test_a_wrong_partition() -> None:
+    def wrong(proceed: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
+        partitioned, support = proceed(*args, **kwargs)
         engine = partitioned._run_on_acc_0
         for node in engine.graph.nodes:
             if node.target is torch.ops.aten.add.Tensor:
@@ -288,19 +292,17 @@ def test_a_wrong_partition(monkeypatch: pytest.MonkeyPatch) -> None:
         engine.recompile()
         return partitioned, support
 
-    monkeypatch.setattr(partitioning, "fast_partition", wrong)
-    stage, found = first_different(compiled("plain"))
+    with seam.subscribe(fast_partition=wrong):
+        stage, found = first_different(compiled("plain"))
     assert stage is Stage.FUSION and {d.kind for d in found} == {Kind.WRONG_RESULT}
 
 
-def test_a_crash_is_blamed_on_its_stage(monkeypatch: pytest.MonkeyPatch) -> None:
-    library = api.library()
-
-    def breaks(self: Any) -> None:
+def test_a_crash_is_blamed_on_its_stage() -> None:
+    def breaks(proceed: Callable[..., Any], interpreter: Any) -> None:
         raise RuntimeError("a converter broke")
 
-    monkeypatch.setattr(library.interpreter, "_construct_trt_network_def", breaks)
-    made = compiled("plain")
+    with seam.subscribe(define_network=breaks):
+        made = compiled("plain")
     seen = made.observe(Stage.CODEGEN)
     assert [(f.kind, f.detail) for f in seen.findings] == [(Kind.CRASH, "RuntimeError: a converter broke")]
     with pytest.raises(RuntimeError, match="a converter broke") as raised:
@@ -309,44 +311,42 @@ def test_a_crash_is_blamed_on_its_stage(monkeypatch: pytest.MonkeyPatch) -> None
     assert made.observe(Stage.CACHE).verdict is Verdict.BLOCKED
 
 
-def test_a_moved_name_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.delattr(api.library().compiler, "post_lowering")
-    with pytest.raises(api.Moved, match=r"torch_tensorrt moved torch_tensorrt\.dynamo\._compiler\.post_lowering"):
-        api.library.__wrapped__()
-
-
 # ------------------------------------------------------------------------------------------------- cache
 
 
 def test_the_engine_cache_hits_and_misses() -> None:
-    facts = observe_cache(compiled("plain")).facts
+    facts = compiled("plain").observe(Stage.CACHE).facts
     assert facts["first"] == {"engine_miss": 1}
     assert facts["again"] == {"engine_hit": 1}
     assert "disable_tf32" not in facts["changed_config_served"]
 
 
-def test_a_key_that_is_never_the_same(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_key_that_is_never_the_same() -> None:
     made, count = compiled("plain"), iter(range(1000))
-    monkeypatch.setattr(api.library().engine_cache, "get_hash", staticmethod(lambda *_: str(next(count))))
-    assert observe_cache(made).facts["again"] == {"engine_miss": 1}
+    with seam.replace(engine_key=staticmethod(lambda *_: str(next(count)))):
+        assert made.observe(Stage.CACHE).facts["again"] == {"engine_miss": 1}
 
 
-def test_a_key_that_sees_no_settings(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_key_that_sees_no_settings() -> None:
+    """Torch-TensorRT itself refuses a hit with other settings of those that it compares: those that it does not are
+    served."""
     made = compiled("plain")
-    monkeypatch.setattr(api.library().engine_cache, "get_hash", staticmethod(lambda *_: "same"))
-    facts = observe_cache(made).facts
-    # Torch-TensorRT itself refuses a hit with other settings of those that it compares
-    assert facts == {} or facts["changed_config_served"]
+    assert made.observe(Stage.CACHE).facts["changed_config_served"] == []
+    with seam.replace(engine_key=staticmethod(lambda *_: "same")):
+        facts = made.observe(Stage.CACHE).facts
+    assert facts["first"] == {"engine_miss": 1} and facts["again"] == {"engine_hit": 1}
+    served = facts["changed_config_served"]
+    assert served and {*served} <= {*CHANGED} and facts["changed_config"] == {"engine_hit": len(served)}
 
 
-def test_a_key_that_sees_the_arguments(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_key_that_sees_the_arguments() -> None:
     """With the arguments in the key, no twin is served: the finding comes from the key and from nothing else."""
-    made, real = compiled("softmax"), api.library().engine_cache.get_hash
-    assert [finding.kind for finding in observe_cache(made).findings] == [Kind.STALE_CACHE]
-    monkeypatch.setattr(
-        api.library().engine_cache, "get_hash", staticmethod(lambda gm, *rest: real(gm, *rest) + str([n.args for n in gm.graph.nodes]))
-    )
-    assert observe_cache(made).findings == []
+    made, real = compiled("softmax"), seam.engine_key
+    assert [finding.kind for finding in made.observe(Stage.CACHE).findings] == [Kind.STALE_CACHE]
+    with seam.replace(
+        engine_key=staticmethod(lambda gm, *rest: real(gm, *rest) + str([n.args for n in gm.graph.nodes]))
+    ):
+        assert made.observe(Stage.CACHE).findings == []
 
 
 def test_twins_compute_something_else() -> None:

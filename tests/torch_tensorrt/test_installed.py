@@ -7,7 +7,7 @@ import torch
 
 from conformance.backends.torch_tensorrt import backend as backend_module
 from conformance.backends.torch_tensorrt import installed as module
-from conformance.backends.torch_tensorrt.backend import TorchTensorRTBackend
+from conformance.backends.torch_tensorrt.backend import TorchTensorRTBackend, not_here
 from conformance.backends.torch_tensorrt.installed import RTX, STANDARD, Installed, missing
 from conformance.stage import STAGES, Stage
 from conformance.target import Target
@@ -54,28 +54,32 @@ class TestMissing:
         assert missing(found) and "\n" not in missing(found)
 
 
-class TestUnavailable:
-    @pytest.fixture
-    def backend(self, monkeypatch: pytest.MonkeyPatch, torch_214: None) -> TorchTensorRTBackend:
+@pytest.mark.usefixtures("torch_214")
+class TestNotHere:
+    """What can be said before the package is imported."""
+
+    @pytest.fixture(autouse=True)
+    def no_gpu(self, monkeypatch: pytest.MonkeyPatch) -> None:
         monkeypatch.setattr(torch.cuda, "is_available", lambda: False)
-        monkeypatch.setattr(backend_module, "installed", lambda: Installed(RTX, "2.14.0", "1.6.1.120"))
-        return TorchTensorRTBackend()
 
-    def test_a_described_gpu_only_cannot_run(self, backend: TorchTensorRTBackend) -> None:
-        assert backend.unavailable(Target("sm_90")) == {Stage.RUNTIME: "needs a CUDA device"}
+    def test_a_described_gpu_only_cannot_run(self) -> None:
+        assert not_here(Installed(RTX, "2.14.0", "1.6.1.120"), Target("sm_90")) == {
+            Stage.RUNTIME: "needs a CUDA device"
+        }
 
-    def test_cuda_without_a_gpu(self, backend: TorchTensorRTBackend) -> None:
-        assert set(backend.unavailable(Target("cuda"))) == set(STAGES)
+    def test_cuda_without_a_gpu(self) -> None:
+        assert set(not_here(Installed(RTX, "2.14.0", "1.6.1.120"), Target("cuda"))) == set(STAGES)
 
-    def test_the_standard_builder_needs_a_gpu(self, backend: TorchTensorRTBackend, monkeypatch: pytest.MonkeyPatch) -> None:
-        monkeypatch.setattr(backend_module, "installed", lambda: Installed(STANDARD, "2.14.0", "11.1.0"))
-        assert set(backend.unavailable(Target("sm_90"))) == {Stage.CODEGEN, Stage.RUNTIME, Stage.CACHE}
+    def test_the_standard_builder_needs_a_gpu(self) -> None:
+        reasons = not_here(Installed(STANDARD, "2.14.0", "11.1.0"), Target("sm_90"))
+        assert set(reasons) == {Stage.CODEGEN, Stage.RUNTIME, Stage.CACHE}
 
-    def test_not_installed_is_nowhere(self, backend: TorchTensorRTBackend, monkeypatch: pytest.MonkeyPatch) -> None:
+    def test_not_installed_is_nowhere(self, monkeypatch: pytest.MonkeyPatch) -> None:
         monkeypatch.setattr(backend_module, "installed", lambda: None)
+        backend = TorchTensorRTBackend()
         assert set(backend.unavailable(Target("sm_90"))) == set(STAGES)
-        assert backend.versions() == {}
+        assert backend.versions() == {} and backend.seams() == ()
 
-    def test_it_makes_no_code_for_the_cpu(self, backend: TorchTensorRTBackend) -> None:
-        assert "cpu" not in backend.targets()
-        assert backend.default_target == "sm_90"
+    def test_it_makes_no_code_for_the_cpu(self) -> None:
+        assert "cpu" not in TorchTensorRTBackend().targets()
+        assert TorchTensorRTBackend().default_target == "sm_90"

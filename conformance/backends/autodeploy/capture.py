@@ -37,7 +37,7 @@ def capture(loaded: Loaded, case: Case, module: nn.Module) -> Captured:
     shapes = dynamic_shapes(micrograph, module, asked)
     try:
         with loaded.active(), fake_cuda.answers():
-            gm = loaded.module("export").torch_export_to_gm(module, args=inputs, clone=False, dynamic_shapes=shapes)
+            gm = loaded.seam.export(module, args=inputs, clone=False, dynamic_shapes=shapes)
     except Exception as error:
         refused = plain_export(micrograph, case, shapes)
         if refused:
@@ -49,8 +49,10 @@ def capture(loaded: Loaded, case: Case, module: nn.Module) -> Captured:
 
 
 def devices_on_meta(gm: fx.GraphModule) -> None:
-    """AutoDeploy exports a model before its weights are loaded, so that devices in the graph say `meta` until then. Here the
-    weights are there already and it would write theirs, which the next shape propagation on `meta` does not agree with."""
+    """AutoDeploy exports a model before its weights are loaded, so that devices in the graph say `meta` until then.
+    Here the weights are there already and it would write theirs, which the next shape propagation on `meta` does not
+    agree
+    with."""
     meta = torch.device("meta")
     for node in gm.graph.nodes:
         if isinstance(node.kwargs.get("device"), torch.device):

@@ -8,7 +8,6 @@ from contextlib import AbstractContextManager, contextmanager
 from functools import partial
 from typing import Any
 
-import torch
 from torch import fx
 
 from conformance import oracle
@@ -19,6 +18,15 @@ from conformance.backends.autodeploy.passes import Passes, PassResult
 from conformance.backends.autodeploy.runtime import Chosen, compile_backend
 from conformance.backends.autodeploy.streams import multi_streamed
 from conformance.backends.base import Case, Compiled
+from conformance.backends.inductor.seam import seam as inductor
+from conformance.checks.measured import (
+    PASS_INPLACE_ORDER,
+    PASS_LOG,
+    PASS_MATCHES,
+    PASS_METADATA,
+    PASS_RAISES,
+    PASS_WRONG_METADATA,
+)
 from conformance.errors import first_line
 from conformance.stage import Stage
 from conformance.trace import Observation
@@ -87,7 +95,7 @@ class AutoDeployCompiled(Compiled):
         except Exception as error:
             self._error = error
             seen.verdict, seen.reason = Verdict.ERROR, first_line(error)
-            seen.findings.append(Finding(Kind.CRASH, "AD001", first_line(error)))
+            seen.findings.append(Finding(Kind.CRASH, PASS_RAISES, first_line(error)))
         seen.seconds += time.perf_counter() - started
 
     def _transform(self, stage: Stage, gm: fx.GraphModule, config: dict[str, dict[str, Any]]) -> fx.GraphModule:
@@ -113,7 +121,9 @@ class AutoDeployCompiled(Compiled):
         seen = self._seen[stage]
         with self._stage(stage):
             matched = {name: said["matches"] for name, said in seen.facts["passes"].items()}
-            seen.facts["options"] = {self.option: self._option_facts(self._graphs[stage], seen.facts["matches"], matched)}
+            seen.facts["options"] = {
+                self.option: self._option_facts(self._graphs[stage], seen.facts["matches"], matched)
+            }
             known = {node.name for node in self._graphs[Stage.CAPTURE].graph.nodes}
             self._no_lost_reads(seen, self._graphs[stage], self.option, known)
             for option, gm in twins.items():
@@ -121,7 +131,9 @@ class AutoDeployCompiled(Compiled):
                 twins[option], results = self.passes.run(gm, config)
                 self._no_lost_reads(seen, twins[option], option, known)
                 matches = plan.words({r.name: r.matches for r in results if r.state in ("ran", "skipped")})
-                seen.facts["options"][option] = self._option_facts(twins[option], matches, {r.name: r.matches for r in results})
+                seen.facts["options"][option] = self._option_facts(
+                    twins[option], matches, {r.name: r.matches for r in results}
+                )
                 seen.texts[f"after, {option}"] = graph.listing(twins[option])
                 judge(seen, results, option)
             # A rewrite that only exists for some kernels was found if any option found it.
@@ -133,7 +145,7 @@ class AutoDeployCompiled(Compiled):
 
     def _no_lost_reads(self, seen: Observation, gm: fx.GraphModule, option: str, known: set[str]) -> None:
         for lost in lost_reads(gm, known):
-            seen.findings.append(Finding(Kind.WRONG_RESULT, "AD006", f"{lost} ({option} kernels)"))
+            seen.findings.append(Finding(Kind.WRONG_RESULT, PASS_INPLACE_ORDER, f"{lost} ({option} kernels)"))
 
     def _hold_to_contract(self, seen: Observation) -> None:
         """The contract's counts of rewrites that AutoDeploy makes when it fuses, not when it matches patterns."""
@@ -141,7 +153,9 @@ class AutoDeployCompiled(Compiled):
             count = seen.facts["matches"].get(word, promised)
             if count != promised:
                 kind = Kind.MATCH_LOSS if count < promised else Kind.OVERFUSED
-                seen.findings.append(Finding(kind, "AD005", f"{word} matched {count} times, contract says {promised}"))
+                seen.findings.append(
+                    Finding(kind, PASS_MATCHES, f"{word} matched {count} times, contract says {promised}")
+                )
 
     def _option_facts(self, gm: fx.GraphModule, matches: dict[str, int], passes: dict[str, int]) -> dict[str, Any]:
         matched = {name: count for name, count in passes.items() if count}
@@ -186,7 +200,10 @@ class AutoDeployCompiled(Compiled):
         if chosen.fallback:
             seen.verdict, seen.reason = Verdict.FALLBACK, f"no CUDA graph: {chosen.fallback}"
         elif chosen.plain:
-            seen.verdict, seen.reason = Verdict.FALLBACK, "the recording was not used for the sizes that it was made for"
+            seen.verdict, seen.reason = (
+                Verdict.FALLBACK,
+                "the recording was not used for the sizes that it was made for",
+            )
         elif self.refused:
             said = "; ".join(f"{option} kernels: {why}" for option, why in self.refused.items())
             seen.verdict, seen.reason = Verdict.FALLBACK, f"ran with {self.option} kernels; {said}"
@@ -229,7 +246,8 @@ class AutoDeployCompiled(Compiled):
 
     @contextmanager
     def _through(self, name: str, gm: fx.GraphModule | None = None) -> Iterator[None]:
-        """While this is on, a call goes through another compile backend. It compiles at the call, whose errors are looked at."""
+        """While this is on, a call goes through another compile backend. It compiles at the call, whose errors are
+        looked at."""
         kept = self._program
         made: list[Any] = []
 
@@ -238,19 +256,21 @@ class AutoDeployCompiled(Compiled):
                 made.append(self._made(name, gm))
                 if made[0].fallback:
                     raise RuntimeError(f"{name}: {made[0].fallback}")
-            copies = oracle.clone_inputs(inputs)  # AutoDeploy feeds a graph from buffers of its own, which fused kernels overwrite
+            copies = oracle.clone_inputs(
+                inputs
+            )  # AutoDeploy feeds a graph from buffers of its own, which fused kernels overwrite
             given = [copies[i] if i in self._overwritten else x for i, x in enumerate(inputs)]
             return self._callable(made[0].program)(*given)
 
         self._program = call
         random = self.case.micrograph.contract.runtime.random
         try:
-            with torch._inductor.config.patch(fallback_random=random, shape_padding=False):  # no stopwatch decides
+            with inductor.config.patch(fallback_random=random, shape_padding=False):  # no stopwatch decides
                 yield
         finally:
             self._program = kept
             if name == "torch-compile":
-                torch._dynamo.reset()
+                inductor.reset()
 
     def observe(self, stage: Stage) -> Observation:
         if stage is Stage.RUNTIME and stage not in self._seen:
@@ -294,13 +314,13 @@ def judge(seen: Observation, results: list[PassResult], option: str = "") -> Non
             if seen.verdict is None or (verdict is Verdict.ERROR and seen.verdict is Verdict.FALLBACK):
                 seen.verdict, seen.reason = verdict, said
             if verdict is Verdict.ERROR:  # a fallback is no crash: AutoDeploy went on
-                seen.findings.append(Finding(Kind.CRASH, "AD001", said))
+                seen.findings.append(Finding(Kind.CRASH, PASS_RAISES, said))
         if result.lost_metadata and result.name not in plan.SHAPES_LATER:
             detail = f"{result.name}{where} made {', '.join(result.lost_metadata)} without shape and dtype"
-            seen.findings.append(Finding(Kind.METADATA_LOSS, "AD002", detail))
+            seen.findings.append(Finding(Kind.METADATA_LOSS, PASS_METADATA, detail))
         for wrong in result.wrong_metadata:
-            seen.findings.append(Finding(Kind.METADATA_LOSS, "AD003", f"{result.name}{where}: {wrong}"))
+            seen.findings.append(Finding(Kind.METADATA_LOSS, PASS_WRONG_METADATA, f"{result.name}{where}: {wrong}"))
         if result.log_disagrees:
             reported = result.matches if result.state == "ran" else result.state
             detail = f"{result.name}{where} logs {result.logged}, and reports {reported}"
-            seen.findings.append(Finding(Kind.MATCH_LOSS, "AD004", detail))
+            seen.findings.append(Finding(Kind.MATCH_LOSS, PASS_LOG, detail))

@@ -1,33 +1,21 @@
 """Lets AutoDeploy's passes run where there is no GPU.
 
-Its passes ask the driver what the GPU is and how much memory is free, and make their example tensors on `cuda`. Only such
-questions are answered, for an H200, and only while the context is on; what a graph computes is never touched.
+Its passes ask the driver what the GPU is and how much memory is free, and make their example tensors on `cuda`. Only
+such questions are answered, for an H200, and only while the context is on; what a graph computes is never touched.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator
-from contextlib import ExitStack, contextmanager
+from contextlib import contextmanager
 from typing import Any
-from unittest.mock import patch
 
 import torch
 from torch.overrides import TorchFunctionMode
 
+from conformance.backends.autodeploy.seam import outside
+from conformance.headless.answers import answering
 from conformance.target import DEVICES
-
-FREE = 1 << 34
-H200 = DEVICES["sm_90"]
-ANSWERS: dict[str, Any] = {
-    "mem_get_info": lambda device=None: (FREE, FREE),
-    "memory_stats": lambda device=None: {},
-    "memory_reserved": lambda device=None: 0,
-    "memory_allocated": lambda device=None: 0,
-    "get_device_properties": lambda device=None: H200,
-    "get_device_capability": lambda device=None: (H200.major, H200.minor),
-    "empty_cache": lambda: None,
-    "synchronize": lambda device=None: None,
-}
 
 
 class OnTheCPU(TorchFunctionMode):
@@ -45,11 +33,9 @@ class OnTheCPU(TorchFunctionMode):
 
 @contextmanager
 def answers() -> Iterator[None]:
+    """Inside, a machine without a GPU answers as one with an H200 does."""
     if torch.cuda.is_available():
         yield
         return
-    with ExitStack() as stack:
-        for name, answer in ANSWERS.items():
-            stack.enter_context(patch.object(torch.cuda, name, answer))
-        stack.enter_context(OnTheCPU())
+    with answering(outside, DEVICES["sm_90"]), OnTheCPU():
         yield

@@ -7,8 +7,9 @@ from typing import Any
 
 import torch
 from torch import fx
-from torch._subclasses import FakeTensor
 from torch.utils._python_dispatch import TorchDispatchMode
+
+from conformance.backends.autodeploy.seam import outside
 
 
 class _Writes(TorchDispatchMode):
@@ -38,19 +39,23 @@ def written_by(node: fx.Node) -> list[fx.Node]:
         named = {**{a.name: v for a, v in zip(schema.arguments, node.args, strict=False)}, **node.kwargs}
         writes = [a.name for a in schema.arguments if a.alias_info is not None and a.alias_info.is_write]
         return [named[name] for name in writes if isinstance(named.get(name), fx.Node)]  # type: ignore[misc]
-    if isinstance(node.target, torch._ops.OpOverloadPacket) or "auto_deploy" not in str(getattr(node.target, "__module__", "")):
+    if isinstance(node.target, torch._ops.OpOverloadPacket) or "auto_deploy" not in str(
+        getattr(node.target, "__module__", "")
+    ):
         return []
     return _watched(node)
 
 
 def _watched(node: fx.Node) -> list[fx.Node]:
     tensors: dict[fx.Node, Any] = {n: n.meta.get("val") for n in node.all_input_nodes}
-    mode = next((t.fake_mode for t in tensors.values() if isinstance(t, FakeTensor)), None)
+    mode = next((t.fake_mode for t in tensors.values() if isinstance(t, outside.fake_tensor)), None)
     if mode is None or not all(isinstance(t, torch.Tensor) for t in tensors.values()):
         return []
     writes = _Writes()
     with mode:
-        stand_ins = {n: torch.empty_strided(t.shape, t.stride(), dtype=t.dtype, device=t.device) for n, t in tensors.items()}
+        stand_ins = {
+            n: torch.empty_strided(t.shape, t.stride(), dtype=t.dtype, device=t.device) for n, t in tensors.items()
+        }
         args, kwargs = torch.fx.map_arg((node.args, node.kwargs), lambda n: stand_ins[n])
         try:
             with writes:

@@ -29,7 +29,7 @@ from types import ModuleType
 from typing import Any
 from unittest.mock import patch
 
-from conformance.backends.autodeploy import fake_cuda
+from conformance.backends.autodeploy import fake_cuda, seam
 from conformance.errors import UsageError, first_line
 
 VARIABLE = "TRTLLM_SRC"
@@ -188,10 +188,11 @@ class _Answer:
 
 
 class Loaded:
-    """An imported AutoDeploy. `with loaded.active():` around whatever runs its code."""
+    """An imported AutoDeploy. `with loaded.active():` around whatever runs its code; `loaded.seam` are its names."""
 
     def __init__(self, found: Found) -> None:
         self.found = found
+        self.seam = seam.made(found.package, found.version, self.active)
         self._modules: dict[str, ModuleType] = {}
         self._depth = 0
         if found.form == "checkout":
@@ -233,7 +234,9 @@ class Loaded:
     def legacy(self, name: str) -> ModuleType:
         """A module of TensorRT-LLM's older passes: `remove_copy_pass`, `patterns.residual_add_norm`."""
         if self.found.form == "standalone":
-            raise Missing(f"the legacy pass {name} is not in {self.found}: only a checkout or an installed tensorrt_llm has it")
+            raise Missing(
+                f"the legacy pass {name} is not in {self.found}: only a checkout or an installed tensorrt_llm has it"
+            )
         with self.active(), fake_cuda.answers():
             try:
                 return importlib.import_module(f"tensorrt_llm._torch.compilation.{name}")
@@ -290,7 +293,9 @@ def load(source: str | Path | None = None) -> Loaded:
             for name in ("", "transform.library", "export", "compile", "transform.optimizer"):
                 loaded.module(name)
     except ModuleNotFoundError as error:
-        raise Missing(f"{found} needs {error.name!r}, which is not installed: pip install {_wheel(error.name)}") from None
+        raise Missing(
+            f"{found} needs {error.name!r}, which is not installed: pip install {_wheel(error.name)}"
+        ) from None
     except Exception as error:
         raise Missing(f"{found} does not import here: {first_line(error)}") from None
     _loaded = loaded

@@ -1,7 +1,7 @@
 """Runs AutoDeploy's transforms one by one and keeps what each did.
 
-Counts come from the transform's own record (`TransformInfo`); what it logs (`[SUMMARY] matches=2`) is read beside it and
-must say the same.
+Counts come from the transform's own record (`TransformInfo`); what it logs (`[SUMMARY] matches=2`) is read beside it
+and must say the same.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ import re
 import time
 from collections import Counter
 from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass, field
 from functools import cache
 from pathlib import Path
@@ -105,7 +105,11 @@ def listening() -> Iterator[_Log]:
 
 @contextmanager
 def _light_gc() -> Iterator[None]:
-    """Some transforms collect garbage each time; what lived before them need not be looked at again and again."""
+    """Some transforms collect garbage each time; what lived before them need not be looked at again and again. In a
+    forked process that is so already."""
+    if gc.get_freeze_count():
+        yield
+        return
     gc.freeze()
     try:
         yield
@@ -117,15 +121,18 @@ class Passes:
     """The transforms of one AutoDeploy."""
 
     def __init__(self, loaded: Loaded) -> None:
-        self.loaded = loaded
-        self.interface = loaded.module("transform.interface")
-        self.registry = self.interface.TransformRegistry
-        self.graphs = loaded.module("utils._graph")
+        self.loaded, self.seam = loaded, loaded.seam
+
+    @property
+    def registry(self) -> Any:
+        return self.seam.registry
 
     def names(self) -> list[str]:
-        return sorted(self.registry._registry)
+        return sorted(self.seam.registered)
 
-    def run(self, gm: fx.GraphModule, config: Mapping[str, Mapping[str, Any]]) -> tuple[fx.GraphModule, list[PassResult]]:
+    def run(
+        self, gm: fx.GraphModule, config: Mapping[str, Mapping[str, Any]]
+    ) -> tuple[fx.GraphModule, list[PassResult]]:
         """All transforms of `config` in order; stops after one that fails and is not tolerated."""
         results = []
         with self.loaded.active(), fake_cuda.answers(), torch.no_grad(), _light_gc(), remembered(self.loaded):
@@ -142,7 +149,7 @@ class Passes:
         result = PassResult(name, str(settings["stage"]))
         backup = graph.copied(gm)
         nodes, ops, result.before = set(gm.graph.nodes), Counter(graph.op_counts(gm)), graph.listing(gm)
-        optimizer = self.loaded.module("transform.optimizer").InferenceOptimizer(None, {name: dict(settings)})
+        optimizer = self.seam.optimizer(None, {name: dict(settings)})
         started = time.perf_counter()
         with listening() as log:
             try:
@@ -164,8 +171,7 @@ class Passes:
         return gm, result
 
     def _read(self, gm: fx.GraphModule, result: PassResult, log: _Log) -> None:
-        base = self.interface.BaseTransform
-        info = gm.meta[base._autodeploy_meta_key][base._history_key][result.name]
+        info = gm.meta[self.seam.meta_key][self.seam.history_key][result.name]
         result.matches = int(info.num_matches)
         result.logged = log.summaries.get(result.name, "")
         if result.name in log.failures:
@@ -199,33 +205,38 @@ class Passes:
         except Exception as error:
             return [f"shapes cannot be computed: {first_line(error)}"]
         made = {node.name: node.meta.get("val") for node in twin.graph.nodes if node.name in new}
-        return [f"{n} says {graph.shape_of(said[n])}, makes {graph.shape_of(made[n])}" for n in made if differ(said[n], made[n])]
+        return [
+            f"{n} says {graph.shape_of(said[n])}, makes {graph.shape_of(made[n])}"
+            for n in made
+            if differ(said[n], made[n])
+        ]
 
     def shapes(self, gm: fx.GraphModule) -> None:
         """Compute shapes and dtypes anew, as AutoDeploy does between transforms."""
-        with self.loaded.active(), fake_cuda.answers():
-            if self.graphs.placeholders_on_meta(gm):
-                with self.graphs.lift_to_meta(gm):
-                    self.graphs.run_shape_prop(gm)
-            else:
-                self.graphs.run_shape_prop(gm)
+        with (
+            self.loaded.active(),
+            fake_cuda.answers(),
+            self.seam.lift_to_meta(gm) if self.seam.on_meta(gm) else nullcontext(),
+        ):
+            self.seam.propagate_shapes(gm)
 
     @cache  # noqa: B019 - one object per process
     def _factory(self) -> Any:
         """A model factory that has no quantization, no checkpoint and no tokens: the micrograph is the model."""
-        base = self.loaded.module("models.factory").ModelFactory
+        base = self.seam.model_factory
 
         def nothing(self: Any, *_: Any, **__: Any) -> None:
             return None
 
-        members: dict[str, Any] = {name: nothing for name in base.__abstractmethods__}
+        members: dict[str, Any] = dict.fromkeys(base.__abstractmethods__, nothing)
         members["max_seq_len"] = property(lambda self: 512)
         return type("MicrographFactory", (base,), members)("micrograph")
 
     def moved(self, gm: fx.GraphModule, device: str) -> fx.GraphModule:
-        """AutoDeploy exports on `meta`; this puts constants and metadata where the model is, as its weight loading does."""
+        """AutoDeploy exports on `meta`; this puts constants and metadata where the model is, as its weight loading
+        does."""
         with self.loaded.active(), torch.no_grad():
-            self.graphs.move_to_device(gm, device)
+            self.seam.move_to_device(gm, device)
         return gm
 
 
@@ -237,7 +248,9 @@ def differ(said: Any, made: Any) -> bool:
         return False
     if said.dtype != made.dtype or said.dim() != made.dim():
         return True
-    return any(isinstance(a, int) and isinstance(b, int) and a != b for a, b in zip(said.shape, made.shape, strict=True))
+    return any(
+        isinstance(a, int) and isinstance(b, int) and a != b for a, b in zip(said.shape, made.shape, strict=True)
+    )
 
 
 @cache

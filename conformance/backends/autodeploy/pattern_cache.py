@@ -1,24 +1,24 @@
 """Remembers the traces of AutoDeploy's search patterns.
 
-Every `match_*` transform exports its patterns anew for every graph, which is most of the time it takes. A pattern is a plain
-function over example tensors, so that its trace is the same as long as its code, what it closes over and the examples are.
+Every `match_*` transform exports its patterns anew for every graph, which is most of the time it takes. A pattern is a
+plain function over example tensors, so that its trace is the same as long as its code, what it closes over and the
+examples are.
 """
 
 from __future__ import annotations
 
 import functools
 import inspect
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Any
-from unittest.mock import patch
 
 import torch
 from torch import fx
-from torch._subclasses import FakeTensor
 
 from conformance.backends.autodeploy import graph
 from conformance.backends.autodeploy.loader import Loaded
+from conformance.backends.autodeploy.seam import outside
 
 PLAIN = (int, float, str, bool, type(None), torch.dtype, torch._ops.OpOverload, torch._ops.OpOverloadPacket)
 
@@ -32,24 +32,26 @@ _traces: dict[Any, fx.GraphModule] = {}
 
 @contextmanager
 def remembered(loaded: Loaded) -> Iterator[None]:
-    matcher = loaded.module("utils.pattern_matcher")
-    export = getattr(matcher, "torch_export_to_gm", None)
-    if export is None:
+    """Inside, a pattern that was exported before is not exported again."""
+    if not loaded.seam.has("export_pattern"):
         yield
         return
 
-    def remembering(module: Any, args: tuple[Any, ...], *rest: Any, **more: Any) -> fx.GraphModule:
+    def export(
+        proceed: Callable[..., Any], module: Any, args: tuple[Any, ...], *rest: Any, **more: Any
+    ) -> fx.GraphModule:
         try:
             key = (function_key(getattr(module, "fn", None)), tuple(map(value_key, args)))
             if rest or more:
                 raise NoKey
         except NoKey:
-            return export(module, args, *rest, **more)
+            made: fx.GraphModule = proceed(module, args, *rest, **more)
+            return made
         if key not in _traces:
-            _traces[key] = export(module, args)
+            _traces[key] = proceed(module, args)
         return graph.copied(_traces[key])
 
-    with patch.object(matcher, "torch_export_to_gm", remembering):
+    with loaded.seam.subscribe(export_pattern=export):
         yield
 
 
@@ -65,7 +67,7 @@ def function_key(function: Any) -> Any:
 
 
 def value_key(value: Any) -> Any:
-    if isinstance(value, FakeTensor):
+    if isinstance(value, outside.fake_tensor):
         raise NoKey
     if isinstance(value, torch.Tensor):
         return ("tensor", value.dtype, tuple(value.shape), value.stride(), str(value.device), value.requires_grad)

@@ -97,7 +97,7 @@ def default_config(loaded: Loaded) -> dict[str, dict[str, Any]]:
 
 def configured(loaded: Loaded, option: str) -> dict[str, dict[str, Any]]:
     """The settings of every transform that can run on a micrograph, in AutoDeploy's order."""
-    registry = loaded.module("transform.interface").TransformRegistry
+    registry = loaded.seam.registry
     chosen: dict[str, dict[str, Any]] = {}
     for name, settings in copy.deepcopy(default_config(loaded)).items():
         if settings["stage"] not in STAGES_OF or name in WHOLE_MODEL or not registry.has(name):
@@ -113,13 +113,6 @@ def configured(loaded: Loaded, option: str) -> dict[str, dict[str, Any]]:
 
 def of_stage(config: Mapping[str, Mapping[str, Any]], stage: Stage) -> dict[str, dict[str, Any]]:
     return {name: dict(settings) for name, settings in config.items() if STAGES_OF[settings["stage"]] is stage}
-
-
-def unregistered(loaded: Loaded) -> list[str]:
-    """Transforms of default.yaml that this form of AutoDeploy does not have: their kernels are compiled ones."""
-    registry = loaded.module("transform.interface").TransformRegistry
-    config = default_config(loaded)
-    return sorted(n for n, s in config.items() if not registry.has(n) and s["stage"] in STAGES_OF and n not in WHOLE_MODEL)
 
 
 def words(passes: Mapping[str, int]) -> dict[str, int]:

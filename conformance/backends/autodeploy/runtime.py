@@ -41,7 +41,8 @@ class Chosen:
 
 
 def uncapturable(gm: fx.GraphModule) -> str:
-    """An op whose work the host decides: a CUDA graph cannot hold it, and trying leaves the process unable to capture."""
+    """An op whose work the host decides: a CUDA graph cannot hold it, and trying leaves the process unable to
+    capture."""
     data = {torch.Tag.data_dependent_output, torch.Tag.dynamic_output_shape}
     for node in gm.graph.nodes:
         if isinstance(node.target, torch._ops.HigherOrderOperator):
@@ -52,8 +53,8 @@ def uncapturable(gm: fx.GraphModule) -> str:
 
 
 def unrecordable(case: Case, batch: int = 0) -> str:
-    """Inputs and outputs that AutoDeploy's recordings do not take. They copy tensor inputs into buffers of their own, cut
-    every output along the batch dim, and return buffers of their own: made for token ids in and logits out."""
+    """Inputs and outputs that AutoDeploy's recordings do not take. They copy tensor inputs into buffers of their own,
+    cut every output along the batch dim, and return buffers of their own: made for token ids in and logits out."""
     plain = eagerly(case)
     if plain.error is not None:
         return ""  # not for us to say: the graph is going to
@@ -86,7 +87,9 @@ def eagerly(case: Case) -> oracle.Outcome:
 # ------------------------------------------------------------------------------------------------- compiling
 
 
-def compile_backend(loaded: Loaded, gm: fx.GraphModule, case: Case, name: str = "", module: nn.Module | None = None) -> Chosen:
+def compile_backend(
+    loaded: Loaded, gm: fx.GraphModule, case: Case, name: str = "", module: nn.Module | None = None
+) -> Chosen:
     """The program of one compile backend: torch-simple where there is no GPU, CUDA graphs where there is one.
 
     module   whose buffers the warm-up calls may change: they are put back"""
@@ -107,8 +110,7 @@ def compile_backend(loaded: Loaded, gm: fx.GraphModule, case: Case, name: str = 
 def made(loaded: Loaded, gm: fx.GraphModule, case: Case, name: str, module: nn.Module | None) -> Chosen:
     recording = Recording(gm, case) if name in RECORDING else None
     with loaded.active(), fake_cuda.answers(), torch.no_grad(), listening(), oracle.state_kept(module):
-        registry = loaded.module("compile.compiler").CompileBackendRegistry
-        program = registry.get(name)(gm, **(recording.settings() if recording else {})).compile()
+        program = loaded.seam.compile_backends.get(name)(gm, **(recording.settings() if recording else {})).compile()
     if recording is None:
         return Chosen(name, program, cache_observation(name, program))
     plain: list[int] = []
@@ -117,9 +119,9 @@ def made(loaded: Loaded, gm: fx.GraphModule, case: Case, name: str, module: nn.M
 
 
 class Recording:
-    """How AutoDeploy wants to be called where it replays: by keyword; tensors that are read are copied into its buffers, all
-    else must be the very same object at each call. An input that is written is such a resource, as its KV caches are: here it
-    lives at one address, its values go in before a call and out after it."""
+    """How AutoDeploy wants to be called where it replays: by keyword; tensors that are read are copied into its
+    buffers, all else must be the very same object at each call. An input that is written is such a resource, as its KV
+    caches are: here it lives at one address, its values go in before a call and out after it."""
 
     def __init__(self, gm: fx.GraphModule, case: Case) -> None:
         self.case = case
@@ -132,7 +134,8 @@ class Recording:
         self.resources = {self.names[i]: own[i] for i in self.written}
 
     def settings(self) -> dict[str, Any]:
-        """CUDA graphs are captured per batch size: the first dim of the first tensor that is read, where it has a name."""
+        """CUDA graphs are captured per batch size: the first dim of the first tensor that is read, where it has a
+        name."""
         specs = self.case.micrograph.inputs
         batched = [i for i, spec in enumerate(specs) if isinstance(spec, Tensor) and i not in self.written]
         dim = batch_dim(self.case, specs[batched[0]])

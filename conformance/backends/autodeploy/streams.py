@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from contextlib import contextmanager
-from unittest.mock import patch
+from contextlib import ExitStack, contextmanager, nullcontext
 
 import torch
 from torch import fx
@@ -23,7 +22,7 @@ def multi_streamed(passes: Passes, gm: fx.GraphModule) -> tuple[fx.GraphModule, 
     known = [name for name in TRANSFORMS if passes.registry.has(name)]
     twin, matches = graph.copied(gm), {}
     for name in known:
-        with plain_linears(passes) if name == "multi_stream_gemm" else _nothing():
+        with plain_linears(passes) if name == "multi_stream_gemm" else nullcontext():
             twin, (result,) = passes.run(twin, {name: {"stage": "compile", "enabled": True}})
         if result.state == "ran":
             matches[name] = result.matches
@@ -33,16 +32,13 @@ def multi_streamed(passes: Passes, gm: fx.GraphModule) -> tuple[fx.GraphModule, 
 @contextmanager
 def plain_linears(passes: Passes) -> Iterator[None]:
     """Its list of products to run side by side has quantized ones only and says to extend it: plain ones are added."""
+    table = passes.loaded.seam
     with passes.loaded.active():
-        module = passes.loaded.module("transform.library.multi_stream_gemm")
         added = [op for name in PLAIN_LINEARS if (op := _op(name)) is not None]
-    with patch.object(module, "_SUPPORTED_LINEAR_OPS", [*module._SUPPORTED_LINEAR_OPS, *added]):
+    with ExitStack() as stack:
+        if table.has("linears_side_by_side"):
+            stack.enter_context(table.replace(linears_side_by_side=[*table.linears_side_by_side, *added]))
         yield
-
-
-@contextmanager
-def _nothing() -> Iterator[None]:
-    yield
 
 
 def _op(name: str) -> object | None:

@@ -11,10 +11,9 @@ from typing import Any
 
 import torch
 
-from conformance import scenario
+from conformance import headless, scenario
 from conformance.backends.base import Backend, Case, Compiled, all_unavailable
 from conformance.backends.inductor.seam import seam
-from conformance.headless import unavailable as not_described
 from conformance.inputs import Tensor
 from conformance.seam import Seam
 from conformance.stage import Stage
@@ -56,18 +55,16 @@ class InductorBackend(Backend):
         return ("cpu", "cuda", *DEVICES)
 
     def seams(self) -> tuple[Seam, ...]:
-        return (seam,)
+        return (seam, *headless.tables())
 
     def unavailable(self, target: Target) -> dict[Stage, str]:
         if target.name == "cuda" and not torch.cuda.is_available():
             return all_unavailable("needs a CUDA device; use a headless target such as sm_90 here")
-        if target.headless and (reason := not_described(target)):
-            return all_unavailable(reason)
         if target.name == "cpu" and not _has_cpp_compiler():
             return all_unavailable("needs a C++ compiler: install g++ (Debian: apt-get install g++)")
-        reasons: dict[Stage, str] = {}
+        reasons = headless.unavailable(target) if target.headless else {}
         for table in reversed(self.seams()):
-            reasons |= table.unavailable()
+            reasons |= table.unavailable() if table not in headless.tables() else {}  # theirs are asked for headless targets alone
         return reasons
 
     def compile(self, case: Case) -> Compiled:
@@ -98,13 +95,17 @@ class InductorBackend(Backend):
     def preload(self, target: Target) -> None:
         """What the first compile of a process would import and compute, none of which depends on what is compiled."""
         import importlib
+        import logging
 
+        # It warns of a CUDA toolkit without a GPU when it is imported; here that is no news.
+        logging.getLogger("torch.utils.cpp_extension").setLevel(logging.ERROR)
         for name in FIRST_COMPILE:
             try:
                 importlib.import_module(name)
             except ImportError:  # another version: the first compile will find what it needs
                 continue
-        for key in ("system_key", "torch_key"):  # digests of the sources of triton and torch
+        # Digests of the sources of triton and torch. With a GPU the first asks CUDA for the GPU's name, and no process could be forked then.
+        for key in ("torch_key",) if torch.cuda.is_available() else ("system_key", "torch_key"):
             if seam.has(key):
                 getattr(seam, key)()
         if target.name == "cpu" and seam.has("pick_vec_isa"):

@@ -231,7 +231,7 @@ class InductorCompiled(Compiled):
         found: list[Any] = list(self.watch.aot) or [g.decomposed for g in self.watch.graphs]
         facts = {
             "ops": graphs.count_ops(found),
-            "composite": sorted({name for g in found for name in graphs.composite(g)}),
+            "composite": sorted({name for g in found for name in graphs.composite(g, seam.has_kernel)}),
             "writes": sorted({name for g in found for name in graphs.writes(g)}),
             "written_inputs": sum(graphs.written_inputs(g) for g in found),
             "without_metadata": sum(len(graphs.without_metadata(g)) for g in found),
@@ -278,6 +278,11 @@ class InductorCompiled(Compiled):
             "library": sorted(externs),
             "largest_group": max((len(group) for group in groups), default=0),
         }
+        costs = [g.cost for g in self.watch.graphs]
+        if costs and all(costs):
+            known = [cost for cost in costs if cost]
+            facts |= {"bytes_moved": sum(cost.bytes for cost in known), "temporaries": sum(cost.temporaries for cost in known)}
+            facts["peak_of_temporaries"] = max(cost.peak for cost in known)
         text = "\n".join(f"group {i}: {' '.join(group)}" for i, group in enumerate(groups))
         return Observation(facts, {"groups": text + "".join(f"\nlibrary: {name}" for name in externs)})
 
@@ -297,7 +302,12 @@ class InductorCompiled(Compiled):
         return Observation(facts, texts)
 
     def _runtime(self) -> Observation:
-        return Observation({"calls": "compiled"})
+        facts: dict[str, Any] = {"calls": "compiled"}
+        if self.case.micrograph.contract.runtime.random and not self.case.target.headless:
+            from conformance.backends.inductor import random_draws
+
+            facts["wrong_draws"] = FRESH.call(random_draws.probe, self.case.micrograph, self.case.target.name)
+        return Observation(facts)
 
     def _cache(self) -> Observation:
         return cache_stage.CacheStage(self, self._snapshot["cache"], self._snapshot["compiles"]).observe()

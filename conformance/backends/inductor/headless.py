@@ -4,20 +4,38 @@ from __future__ import annotations
 
 from typing import Any
 
+import torch
+
 from conformance import oracle
 from conformance.backends.base import Case
 from conformance.backends.inductor.compiled import InductorCompiled, numbered
+from conformance.backends.inductor.seam import seam
+from conformance.checks.measured import RACE
 from conformance.headless.device import described
 from conformance.headless.kernel import Binary, Kernel
 from conformance.headless.program import Program
+from conformance.headless.seam import SUBSCRIBED
 from conformance.micrograph import Micrograph
 from conformance.stage import Stage
 from conformance.target import Target
 from conformance.trace import Observation, digest
+from conformance.verdict import Finding, Kind, Verdict
+
+NOT_CALLED = "torch {version} compiled a kernel without calling {name}: the suite does not know this version yet"
 
 
 class HeadlessCompiled(InductorCompiled):
     _fn: Program
+
+    def observe(self, stage: Stage) -> Observation:
+        if stage in SUBSCRIBED["build_triton_kernel"] and self._generated() and not self._fn.kernels:
+            reason = NOT_CALLED.format(version=torch.__version__, name=seam.shown("build_triton_kernel"))
+            return Observation.says(Verdict.UNAVAILABLE, reason)
+        return super().observe(stage)
+
+    def _generated(self) -> bool:
+        """Was a Triton kernel generated?"""
+        return any("triton" in source for graph in self.watch.graphs for source in graph.kernels.values())
 
     def at_fault(self, stage: Stage, wrong: list[oracle.Difference], ref: oracle.Reference) -> Stage:
         self.watch.raw = [self._fn._to_host(value) for value in self.watch.raw]
@@ -38,7 +56,8 @@ class HeadlessCompiled(InductorCompiled):
         for name, kernel in kernels.items():
             texts[f"kernel {name}"] = described_source(kernel, binaries[name])
             texts[f"ptx {name}"] = binaries[name].ptx
-        return Observation(facts, texts)
+        races = [f"{name}: {line}" for name, kernel in kernels.items() for line in kernel.races]
+        return Observation(facts, texts, findings=[Finding(Kind.BAD_CODE, RACE, line) for line in races[:3]])
 
     def _binaries(self, kernels: dict[str, Kernel]) -> dict[str, Binary]:
         with described(self.case.target):

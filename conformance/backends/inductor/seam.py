@@ -6,6 +6,9 @@ function does subscribes to it (see `conformance.seam`).
 
 from __future__ import annotations
 
+import os
+import sys
+
 import torch
 
 from conformance.seam import Name, Seam
@@ -39,6 +42,7 @@ NAMES = {
     "define_kernel": Name("torch._inductor.codegen.wrapper:PythonWrapperCodegen.define_kernel", (FUSION, CODEGEN)),
     "empty_strided_cpu": Name("torch._C._dynamo.guards:_empty_strided_cpu", (RUNTIME,)),
     # What decomposition should have done.
+    "has_kernel": Name("torch._C:_dispatch_has_kernel_for_dispatch_key", (DECOMPOSITION,)),
     "core_decompositions": Name("torch._decomp:_core_aten_decompositions_post_autograd", (DECOMPOSITION,)),
     "kept_whole": Name("torch._inductor.decomposition:decomps_to_exclude", (DECOMPOSITION,)),
     "decompositions": Name("torch._decomp:decomposition_table", (DECOMPOSITION,)),
@@ -67,6 +71,17 @@ NAMES = {
     "ir": Name("torch._inductor.ir", NO_STAGE),
     "ops_handler": Name("torch._inductor.ops_handler:DefaultHandler", NO_STAGE),
     "build_cpp_kernel": Name("torch._inductor.async_compile:AsyncCompile.cpp_pybinding", NO_STAGE),
+    "compile_threads": Name("torch._inductor.async_compile:AsyncCompile.pool", NO_STAGE),
+    # Headless targets: `conformance.headless.seam` says which of their stages need which.
+    "build_triton_kernel": Name("torch._inductor.async_compile:AsyncCompile.triton", NO_STAGE),
+    "fold_constants": Name("torch._inductor.constant_folding:ConstantFolder.run", NO_STAGE),
+    "select_algorithm": Name("torch._inductor.select_algorithm:AlgorithmSelectorCache.__call__", NO_STAGE),
+    # One capture for several targets: the steps that a graph has behind it.
+    "view_to_reshape": Name(f"{COMPILE}:view_to_reshape", NO_STAGE),
+    "fake_tensor_prop": Name(f"{COMPILE}:fake_tensor_prop", NO_STAGE),
+    "record_output_strides": Name(f"{COMPILE}:_recursive_record_original_output_strides", NO_STAGE),
+    "load_program": Name("torch._inductor.graph:GraphLowering.compile_to_module", NO_STAGE),
+    "detect_fake_mode": Name("torch._guards:detect_fake_mode", NO_STAGE),
     # Triage: holding a compile at a rung, and turning single steps off.
     "stance": Name("torch._dynamo.eval_frame:_callback_from_stance", NO_STAGE),
     "reset_code_caches": Name("torch._dynamo:reset_code_caches", NO_STAGE),
@@ -78,6 +93,16 @@ NAMES = {
     "functorch_config": Name("torch._functorch:config", NO_STAGE),
 }
 seam = Seam("torch", lambda: str(torch.__version__), NAMES)
+
+
+def _forget_compile_threads() -> None:
+    """In a forked process: the threads that build kernels were left behind in the parent. torch forgets its pool of processes here,
+    but keeps this pool, and a compile would wait for it for ever (2.11 to 2.15)."""
+    if "torch._inductor.async_compile" in sys.modules and seam.has("compile_threads"):
+        seam.compile_threads.cache_clear()
+
+
+os.register_at_fork(after_in_child=_forget_compile_threads)
 
 # Variants of Inductor, each with the names that it alone needs.
 cudagraphs = Seam(

@@ -17,6 +17,7 @@ from typing import Any
 import torch
 from torch import fx
 
+from conformance.backends.inductor.cost import Cost, cost_of
 from conformance.backends.inductor.seam import seam
 from conformance.graphs import copied
 from conformance.seam import Subscription
@@ -38,6 +39,7 @@ class GraphRecord:
     postgrad: fx.GraphModule | None = None
     groups: list[list[str]] = field(default_factory=list)  # IR nodes of each scheduled group
     externs: list[str] = field(default_factory=list)
+    cost: Cost | None = None
     kernels: dict[str, str] = field(default_factory=dict)  # name → source, as handed to the wrapper
     generated: Callable[..., Any] | None = None
     program: Any = None  # the CompiledFxGraph
@@ -165,6 +167,9 @@ class Watch:
                     record.externs += [name for name in [_extern_name(node)] if name not in NO_CALL]
                 elif not getattr(node, "is_nop", bool)() and type(node).__name__ != "NopKernelSchedulerNode":
                     record.groups.append(names)
+            result = proceed(scheduler, *args, **kwargs)
+            record.cost = cost_of(scheduler)
+            return result
         return proceed(scheduler, *args, **kwargs)
 
     def define_kernel(self, proceed: Proceed, wrapper: Any, kernel_name: str, kernel_body: str, *args: Any, **kwargs: Any) -> Any:

@@ -2,21 +2,32 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import torch
 
-from conformance.backends.base import Backend, CannotRun, Case, Compiled, all_unavailable
-from conformance.backends.torch_tensorrt import api
-from conformance.backends.torch_tensorrt.compiled import TorchTensorRTCompiled
-from conformance.backends.torch_tensorrt.installed import RTX, installed, missing
-from conformance.stage import Stage
+from conformance.backends.base import Backend, Case, Compiled, all_unavailable
+from conformance.backends.torch_tensorrt.installed import RTX, Installed, installed, missing
+from conformance.seam import Seam
+from conformance.stage import STAGES, Stage
 from conformance.target import DEVICES, Target
-from conformance.trace import Observation
-from conformance.verdict import Verdict
 
 NO_GPU = "needs a CUDA device"
 STANDARD_BUILDER = f"the builder of the standard TensorRT needs a CUDA device; {RTX} builds without one"
+
+
+def not_here(found: Installed | None, target: Target) -> dict[Stage, str]:
+    """The stages that cannot be observed with what is installed, and on this machine; the package is not imported for
+    that."""
+    if why := missing(found):
+        return all_unavailable(why)
+    if target.name == "cuda":
+        return (
+            {}
+            if torch.cuda.is_available()
+            else all_unavailable(f"{NO_GPU}: without one, take a described one (--target sm_90)")
+        )
+    if target.headless and found is not None and not found.rtx:
+        return dict.fromkeys((Stage.CODEGEN, Stage.CACHE), STANDARD_BUILDER) | {Stage.RUNTIME: NO_GPU}
+    return {Stage.RUNTIME: NO_GPU} if target.headless else {}
 
 
 class TorchTensorRTBackend(Backend):
@@ -24,7 +35,6 @@ class TorchTensorRTBackend(Backend):
 
     def __init__(self) -> None:
         self.default_target = "cuda" if torch.cuda.is_available() else "sm_90"
-        self._loaded = False
 
     def targets(self) -> tuple[str, ...]:
         return ("cuda", *DEVICES)
@@ -34,36 +44,39 @@ class TorchTensorRTBackend(Backend):
         if found is None:
             return {}
         tensorrt = "tensorrt_rtx" if found.rtx else "tensorrt"
-        return {"torch": torch.__version__, "torch_tensorrt": found.version, "flavour": found.flavour, tensorrt: found.tensorrt}
+        return {
+            "torch": torch.__version__,
+            "torch_tensorrt": found.version,
+            "flavour": found.flavour,
+            tensorrt: found.tensorrt,
+        }
 
     def unavailable(self, target: Target) -> dict[Stage, str]:
-        found = installed()
-        if why := missing(found):
+        reasons = not_here(installed(), target)
+        if len(reasons) == len(STAGES):
+            return reasons
+        from conformance.backends.torch_tensorrt.seam import not_importable, outside, seam
+
+        if why := not_importable():
             return all_unavailable(why)
-        assert found is not None
-        if self._loaded and (why := api.broken()):  # importing it only to look would cost seconds
-            return all_unavailable(why)
-        if target.name == "cuda":
-            return {} if torch.cuda.is_available() else all_unavailable(f"{NO_GPU}: without one, take a described one (--target sm_90)")
-        if target.headless and not found.rtx:
-            return dict.fromkeys((Stage.CODEGEN, Stage.CACHE), STANDARD_BUILDER) | {Stage.RUNTIME: NO_GPU}
-        return {Stage.RUNTIME: NO_GPU} if target.headless else {}
+        return seam.unavailable() | outside.unavailable() | reasons
+
+    def seams(self) -> tuple[Seam, ...]:
+        if missing(installed()):
+            return ()
+        from conformance.backends.torch_tensorrt.seam import outside, seam
+
+        return (seam, outside)
+
+    def preload(self, target: Target) -> None:
+        """Import the package. Building an engine starts no thread that outlives it and initializes no CUDA, so that
+        processes can be forked afterwards."""
+        from conformance.backends.torch_tensorrt import compiled  # noqa: F401
+        from conformance.backends.torch_tensorrt.seam import not_importable
+
+        not_importable()
 
     def compile(self, case: Case) -> Compiled:
-        self._loaded = True
-        if why := api.broken():
-            return Unloaded(why)
-        return TorchTensorRTCompiled(api.library(), case)
+        from conformance.backends.torch_tensorrt.compiled import TorchTensorRTCompiled
 
-
-class Unloaded(Compiled):
-    """Torch-TensorRT is installed, and cannot be imported or has moved what is looked at."""
-
-    def __init__(self, why: str) -> None:
-        self.why = why
-
-    def __call__(self, *inputs: Any) -> Any:
-        raise CannotRun(self.why)
-
-    def observe(self, stage: Stage) -> Observation:
-        return Observation.says(Verdict.UNAVAILABLE, self.why)
+        return TorchTensorRTCompiled(case)

@@ -1,4 +1,4 @@
-"""The front door: torch.export with the micrograph's symbolic dims, and the ranges that TensorRT builds for."""
+"""Capture: torch.export with the micrograph's symbolic dims, and the ranges that TensorRT builds for."""
 
 from __future__ import annotations
 
@@ -17,11 +17,17 @@ from conformance.inputs import Tensor, size_of
 from conformance.oracle import clone_inputs
 
 # What torch.export raises when it says that it does not take a program, as opposed to breaking on it.
-REFUSALS = ("Unsupported", "UserError", "ConstraintViolationError", "GuardOnDataDependentSymNode", "UnsupportedOperatorException")
+REFUSALS = (
+    "Unsupported",
+    "UserError",
+    "ConstraintViolationError",
+    "GuardOnDataDependentSymNode",
+    "UnsupportedOperatorException",
+)
 
 
 class Refused(Exception):
-    """The front door does not take this program."""
+    """torch.export does not take this program, or Torch-TensorRT does not compile its kind."""
 
 
 @dataclass
@@ -66,7 +72,10 @@ def bounds(size: int) -> tuple[int, int]:
 
 def _sized(case: Case, which: Mapping[str, int]) -> list[tuple[int, ...] | None]:
     dims = {**case.micrograph.dims, **case.sizes, **which}
-    return [tuple(size_of(term, dims) for term in spec.names()) if isinstance(spec, Tensor) else None for spec in case.micrograph.inputs]
+    return [
+        tuple(size_of(term, dims) for term in spec.names()) if isinstance(spec, Tensor) else None
+        for spec in case.micrograph.inputs
+    ]
 
 
 def _dynamic_shapes(case: Case, dynamic: tuple[str, ...]) -> tuple[Any, ...] | None:
@@ -74,7 +83,9 @@ def _dynamic_shapes(case: Case, dynamic: tuple[str, ...]) -> tuple[Any, ...] | N
     if not dynamic:
         return None
     sizes = {**case.micrograph.dims, **case.sizes}
-    known: dict[str, Any] = {name: Dim(name, min=bounds(sizes[name])[0], max=bounds(sizes[name])[1]) for name in dynamic}
+    known: dict[str, Any] = {
+        name: Dim(name, min=bounds(sizes[name])[0], max=bounds(sizes[name])[1]) for name in dynamic
+    }
     shapes: list[Any] = []
     for spec in case.micrograph.inputs:
         if not isinstance(spec, Tensor):
@@ -97,7 +108,9 @@ def _specs(case: Case, inputs: tuple[Any, ...], dynamic: tuple[str, ...], torch_
         if not isinstance(value, torch.Tensor) or value.is_complex():
             specs.append(value)
         elif least != most:
-            specs.append(torch_tensorrt.Input(min_shape=least, opt_shape=tuple(value.shape), max_shape=most, dtype=value.dtype))
+            specs.append(
+                torch_tensorrt.Input(min_shape=least, opt_shape=tuple(value.shape), max_shape=most, dtype=value.dtype)
+            )
         elif _plain_layout(value):
             specs.append(value)
         else:  # `Input.from_tensor` refuses other strides; the shape and dtype are all that a network input has

@@ -10,7 +10,11 @@ from typing import Any
 import torch
 from torch import fx
 
+from conformance.backends.torch_tensorrt.seam import seam
+from conformance.seam import Subscription
 from conformance.stage import Stage
+
+PARTITIONERS = ("fast_partition", "global_partition")
 
 
 @dataclass
@@ -57,7 +61,9 @@ class Engine:
 
 
 @dataclass
-class Recording:
+class CompileLog:
+    """The graphs, passes, partitions and engines of one compile, as far as it came."""
+
     reached: Stage = Stage.CAPTURE
     error: BaseException | None = None
     exported: Any = None  # ExportedProgram
@@ -78,6 +84,20 @@ class Recording:
     warnings: list[str] = field(default_factory=list)
     seconds: dict[Stage, float] = field(default_factory=dict)
     result: Any = None  # what the user gets
+    hooks: Subscription = field(default_factory=Subscription)  # how often each step was called
+
+    def silent(self, stage: Stage) -> list[str]:
+        """Steps that serve the stage and were not called although a later one was, or the compile ended: Torch-TensorRT
+        goes another way by now."""
+        hooks = [key for key, name in seam.names.items() if name.hook]
+        has_engines = bool(self.engines) or (self.partitioned is not None and engines_in(self.partitioned) > 0)
+        needed = () if self.result is None else hooks if has_engines else hooks[:3]
+        found = []
+        for index, key in enumerate(hooks):
+            passed = key in needed or any(self.hooks.calls[later] for later in hooks[index + 1 :])
+            if stage in seam.names[key].stages and passed and not self.hooks.calls[key]:
+                found.append(key)
+        return found
 
     def writes(self) -> dict[str, str]:
         """Input → node whose value an aliased layer of some engine writes into it."""
@@ -120,3 +140,9 @@ def final_writes(gm: fx.GraphModule) -> dict[str, str]:
             if destination.op in ("placeholder", "get_attr"):
                 found[str(destination.target)] = node.args[1].name if isinstance(node.args[1], fx.Node) else ""
     return found
+
+
+def engines_in(gm: fx.GraphModule) -> int:
+    """The fast partitioner calls its engines `_run_on_acc_*`; the global one leaves only engines as submodules."""
+    calls = [str(node.target) for node in gm.graph.nodes if node.op == "call_module" and node.target != "_guards_fn"]
+    return sum("_run_on_gpu" not in name for name in calls)

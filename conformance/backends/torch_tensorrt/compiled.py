@@ -1,55 +1,40 @@
-"""One compile by Torch-TensorRT."""
+"""One compile by Torch-TensorRT, and what each stage of it showed."""
 
 from __future__ import annotations
 
-import time
 import traceback
 from collections.abc import Callable
-from contextlib import ExitStack
 from typing import Any
 
 import torch
 
 from conformance.backends.base import CannotRun, Case, Compiled
 from conformance.backends.torch_tensorrt import observers, runtime
-from conformance.backends.torch_tensorrt.api import Library
-from conformance.backends.torch_tensorrt.capture import Captured, Refused, capture
-from conformance.backends.torch_tensorrt.compile_log import Recording
+from conformance.backends.torch_tensorrt.capture import Refused
+from conformance.backends.torch_tensorrt.compilation import Compilation
 from conformance.backends.torch_tensorrt.engine_cache import observe_cache
-from conformance.backends.torch_tensorrt.instrument import Recorder, capability_of
+from conformance.backends.torch_tensorrt.instrument import capability_of
 from conformance.backends.torch_tensorrt.program import Program, out_spec, state_of
+from conformance.backends.torch_tensorrt.seam import outside, seam
+from conformance.checks.measured import BUILD_RAISES
 from conformance.errors import first_line
 from conformance.stage import Stage
 from conformance.trace import Observation
 from conformance.verdict import Finding, Kind, Verdict
 
-# A micrograph has a few ops, and the default leaves blocks of fewer than five to PyTorch. TF32 is a choice about precision
-# that the user makes, not an error of the compiler: off, as eager has it.
-SETTINGS: dict[str, Any] = {"min_block_size": 1, "disable_tf32": True}
 NEEDS_DEVICE = "needs a CUDA device: the engine was built for a described GPU"
 
 
 class TorchTensorRTCompiled(Compiled):
-    def __init__(self, library: Library, case: Case) -> None:
-        self.library, self.case = library, case
-        self.recording = Recording()
-        self.captured: Captured | None = None
-        self.module = case.module().eval()
-        self._stack = ExitStack()
+    def __init__(self, case: Case) -> None:
+        self.case = case
+        self.compilation = Compilation(case, case.module().eval())
+        self.recording = self.compilation.log
         try:
-            self._compile()
+            self.compilation.run()
         except Exception as error:  # kept: the user meets it when the module is called
             self.recording.error = error
-        self.module = state_of(self.module, self.recording.result)
-
-    def _compile(self) -> None:
-        started = time.perf_counter()
-        self.captured = capture(self.case, self.module, self.library.torch_tensorrt)
-        record = self.recording
-        record.exported = self.captured.program
-        record.seconds[Stage.CAPTURE] = time.perf_counter() - started
-        with Recorder(self.library, self.case.target, record, self.module).watching(), torch.no_grad():
-            record.result = self.library.torch_tensorrt.dynamo.compile(record.exported, inputs=self.captured.inputs, **SETTINGS)
+        self.module = self.compilation.module = state_of(self.compilation.module, self.recording.result)
 
     # ----------------------------------------------------------------------------------------- calling
 
@@ -61,109 +46,114 @@ class TorchTensorRTCompiled(Compiled):
         return self.recording.result(*inputs)
 
     def at(self, stage: Stage) -> Callable[..., Any] | None:
-        record = self.recording
-        if record.exported is None or (record.error is not None and stage.order >= record.reached.order):
+        log = self.recording
+        if log.exported is None or (log.error is not None and stage.order >= log.reached.order):
             return None
         if stage is Stage.CAPTURE:
-            return Program(record.exported.module(), self.module)
+            return Program(log.exported.module(), self.module)
         if stage is Stage.DECOMPOSITION:
             return self._decomposed()
-        spec, hidden = out_spec(record.result), len(record.copied_back)
-        common: dict[str, Any] = {"buffers": record.lifted_buffers, "hidden": hidden, "out_spec": spec}
-        meant = {*record.buffer_writes, *record.lifted_buffers}  # an engine may write more than it should: codegen's fault
-        if stage is Stage.POSTGRAD and record.lowered is not None and record.error is None:
-            writes = {name: node for name, node in record.writes().items() if name in meant}
-            return Program(record.lowered, self.module, writes=writes, **common)
-        if record.partitioned is None or record.error is not None:
+        spec, hidden = out_spec(log.result), len(log.copied_back)
+        common: dict[str, Any] = {"buffers": log.lifted_buffers, "hidden": hidden, "out_spec": spec}
+        meant = {*log.buffer_writes, *log.lifted_buffers}  # an engine may write more than it should: codegen's fault
+        if stage is Stage.POSTGRAD and log.lowered is not None and log.error is None:
+            writes = {name: node for name, node in log.writes().items() if name in meant}
+            return Program(log.lowered, self.module, writes=writes, **common)
+        if log.partitioned is None or log.error is not None:
             return None
         if stage is Stage.FUSION:
-            engines = {e.name: {name: node for name, node in e.writes.items() if name in meant} for e in record.engines}
-            return Program(record.partitioned, self.module, engines=engines, **common)
+            engines = {e.name: {name: node for name, node in e.writes.items() if name in meant} for e in log.engines}
+            return Program(log.partitioned, self.module, engines=engines, **common)
         if stage is Stage.CODEGEN:
-            return Program(record.partitioned, self.module, engines={e.name: e for e in record.engines}, **common)
+            return Program(log.partitioned, self.module, engines={e.name: e for e in log.engines}, **common)
         return None
 
     def _decomposed(self) -> Callable[..., Any] | None:
-        """With buffers lifted to inputs, where that was done: what an engine is expected to write in place is written."""
-        record = self.recording
-        if not record.lifted_buffers or record.lifted is None:
-            return Program(record.decomposed, self.module) if record.decomposed is not None else None
-        writes = {name: record.buffer_writes[record.lifted_buffers[name]] for name in record.predicted}
+        """With buffers lifted to inputs, where that was done: what an engine is expected to write in place is
+        written."""
+        log = self.recording
+        if not log.lifted_buffers or log.lifted is None:
+            return Program(log.decomposed, self.module) if log.decomposed is not None else None
+        writes = {name: log.buffer_writes[log.lifted_buffers[name]] for name in log.predicted}
         return Program(
-            record.lifted,
+            log.lifted,
             self.module,
             writes=writes,
-            buffers=record.lifted_buffers,
-            hidden=len(record.copied_back),
-            out_spec=out_spec(record.result),
+            buffers=log.lifted_buffers,
+            hidden=len(log.copied_back),
+            out_spec=out_spec(log.result),
         )
 
     def recapture(self) -> dict[str, Any]:
-        """The other front door, as far as capture goes: what Dynamo hands to `torch.compile(backend="torch_tensorrt")`."""
+        """What Dynamo captures where the user calls `torch.compile(backend="torch_tensorrt")`: the number of graphs, or
+        why it fails."""
         graphs: list[torch.fx.GraphModule] = []
 
         def keep(gm: torch.fx.GraphModule, _: Any) -> Callable[..., Any]:
             graphs.append(gm)
             return gm.forward
 
-        torch._dynamo.reset()
+        outside.reset()
         try:
             with torch.no_grad():
                 torch.compile(self.case.module().eval(), backend=keep)(*self.case.inputs())
         except Exception as error:
-            return {"dynamo_door": first_line(error, 120)}
+            return {"dynamo": first_line(error, 120)}
         finally:
-            torch._dynamo.reset()
-        return {"dynamo_door": {"graphs": len(graphs)}}
+            outside.reset()
+        return {"dynamo": {"graphs": len(graphs)}}
 
     def blame(self, error: BaseException) -> Stage:
         return self.recording.reached if error is self.recording.error else Stage.RUNTIME
 
-    def close(self) -> None:
-        self._stack.close()
-
     # --------------------------------------------------------------------------------------- observing
 
     def observe(self, stage: Stage) -> Observation:
-        record = self.recording
-        if record.error is not None and stage.order >= record.reached.order:
+        log = self.recording
+        if silent := log.silent(stage):
+            reason = f"torch_tensorrt {seam.version()} compiled a program without calling {seam.shown(silent[0])}"
+            return Observation.says(Verdict.UNAVAILABLE, f"{reason}: the suite does not know this version yet")
+        if log.error is not None and stage.order >= log.reached.order:
             return self._failed(stage)
         observation: Observation = getattr(self, f"_{stage.value}")()
-        observation.seconds = record.seconds.get(stage, observation.seconds)
+        observation.seconds = log.seconds.get(stage, observation.seconds)
         return observation
 
     def _failed(self, stage: Stage) -> Observation:
-        record = self.recording
-        assert record.error is not None
-        if stage is not record.reached:
-            return Observation.says(Verdict.BLOCKED, f"{record.reached} failed")
-        if isinstance(record.error, (Refused, NotImplementedError)):
-            return Observation.says(Verdict.UNSUPPORTED, first_line(record.error).partition(": ")[2] or first_line(record.error))
-        told = {"warnings": "\n".join(record.warnings), "traceback": "".join(traceback.format_exception(record.error))}
-        return Observation(texts=told, findings=[Finding(Kind.CRASH, "TRT004", first_line(record.error))])
+        log = self.recording
+        assert log.error is not None
+        if stage is not log.reached:
+            return Observation.says(Verdict.BLOCKED, f"{log.reached} failed")
+        if isinstance(log.error, (Refused, NotImplementedError)):
+            return Observation.says(
+                Verdict.UNSUPPORTED, first_line(log.error).partition(": ")[2] or first_line(log.error)
+            )
+        told = {"warnings": "\n".join(log.warnings), "traceback": "".join(traceback.format_exception(log.error))}
+        return Observation(texts=told, findings=[Finding(Kind.CRASH, BUILD_RAISES, first_line(log.error))])
 
     def _capture(self) -> Observation:
-        assert self.captured is not None
-        return observers.capture(self.recording, self.captured, bool(self.case.micrograph.contract.capture.breaks))
+        captured = self.compilation.captured
+        assert captured is not None
+        return observers.capture(self.recording, captured, bool(self.case.micrograph.contract.capture.breaks))
 
     def _decomposition(self) -> Observation:
-        return observers.decomposition(self.recording, self.library)
+        return observers.decomposition(self.recording)
 
     def _postgrad(self) -> Observation:
         return observers.postgrad(self.recording)
 
     def _fusion(self) -> Observation:
-        return observers.fusion(self.recording, self.library)
+        return observers.fusion(self.recording)
 
     def _codegen(self) -> Observation:
-        capability = capability_of(self.library.trt, self.case.target)
+        capability = capability_of(self.case.target)
         here = "current" if self.case.target.name == "cuda" else "any"
         return observers.codegen(self.recording, capability.name if capability is not None else here)
 
     def _runtime(self) -> Observation:
         if self.case.target.headless:
             return Observation.says(Verdict.UNAVAILABLE, NEEDS_DEVICE)
-        return runtime.observe_runtime(self)
+        return runtime.observe_runtime(self.compilation)
 
     def _cache(self) -> Observation:
-        return observe_cache(self)
+        return observe_cache(self.case, self.recording)

@@ -1,31 +1,32 @@
 """The cache stage: an engine is found again, and no other program is served in its place.
 
-Torch-TensorRT's engine cache keys on the partition's graph, its input specs and some settings, and refits weights on a hit. The
-stage drives it where it acts, on the partitions of the compile that was observed, with a cache of its own that counts."""
+Torch-TensorRT's engine cache keys on the partition's graph, its input specs and some settings, and refits weights on a
+hit. The stage drives it where it acts, on the partitions of the compile that was observed, with a cache of its own that
+counts."""
 
 from __future__ import annotations
 
 import copy
 from collections.abc import Iterator
 from itertools import islice
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import torch
 from torch import fx
 from torch.fx.node import map_arg
 
 from conformance import graphs, oracle
-from conformance.backends.torch_tensorrt.api import Library
-from conformance.backends.torch_tensorrt.capture import capture
-from conformance.backends.torch_tensorrt.compile_log import Engine, Recording, snapshot
-from conformance.backends.torch_tensorrt.instrument import Recorder
+from conformance.backends.base import Case
+from conformance.backends.torch_tensorrt.compilation import Compilation
+from conformance.backends.torch_tensorrt.compile_log import CompileLog, Engine, snapshot
+from conformance.backends.torch_tensorrt.instrument import Instrument
 from conformance.backends.torch_tensorrt.program import state_of
+from conformance.backends.torch_tensorrt.seam import seam
+from conformance.checks.measured import BUILD_RAISES, ENGINE_KEY
 from conformance.errors import first_line
+from conformance.target import Target
 from conformance.trace import Observation, digest
 from conformance.verdict import Finding, Kind, Verdict
-
-if TYPE_CHECKING:
-    from conformance.backends.torch_tensorrt.compiled import TorchTensorRTCompiled
 
 # An engine is cached only if its weights can be refitted.
 CACHED = {"cache_built_engines": True, "reuse_cached_engines": True, "immutable_weights": False}
@@ -38,10 +39,10 @@ class Missed(Exception):
     """The cache was asked and did not have it: all that a probe wants to know."""
 
 
-def counting(library: Library) -> Any:
+def counting() -> Any:
     """A cache in memory that counts: misses by what is stored, hits by what is served."""
 
-    class Counting(library.engine_cache):  # type: ignore[misc, name-defined]
+    class Counting(seam.engine_cache):  # type: ignore[misc, name-defined]
         def __init__(self) -> None:
             self.blobs: dict[str, bytes] = {}
             self.hits = self.misses = 0
@@ -66,61 +67,61 @@ def counting(library: Library) -> Any:
     return Counting()
 
 
-def observe_cache(compiled: TorchTensorRTCompiled) -> Observation:
-    engines = compiled.recording.engines
+def observe_cache(case: Case, log: CompileLog) -> Observation:
+    """Drive the engine cache with the engines of a compile."""
+    engines = log.engines
     if not engines:
         return Observation.says(Verdict.FALLBACK, "there is no engine to cache: every op stayed in PyTorch")
-    probe = Probe(compiled)
+    probe = Probe(case.target)
     try:
         facts: dict[str, Any] = {"first": probe.builds(engines), "again": probe.builds(engines)}
         changed = {name: probe.changed(engines, name, value) for name, value in CHANGED.items()}
     except Exception as error:
         told = f"with the engine cache on: {first_line(error)}"
-        if type(error).__name__ == "UnsupportedOperatorException":  # some converters refuse engines that can be refitted
+        if (
+            type(error).__name__ == "UnsupportedOperatorException"
+        ):  # some converters refuse engines that can be refitted
             return Observation.says(Verdict.UNSUPPORTED, told)
-        return Observation(findings=[Finding(Kind.CRASH, "TRT004", told)])
+        return Observation(findings=[Finding(Kind.CRASH, BUILD_RAISES, told)])
     served = [name for name, hits in changed.items() if hits]
     facts["changed_config"] = {"engine_hit": len(served)} if served else {"engine_miss": len(changed)}
     facts["changed_config_served"] = served
     collisions = [found for engine in engines for found in probe.collisions(engine)]
     facts["changed_graph"] = {"probes": probe.probes, "served": len(collisions)}
-    findings = [Finding(Kind.STALE_CACHE, "TRT003", f"the key is the same when {what}") for what in collisions[:1]]
-    if not compiled.case.target.headless:
-        facts["changed_weights"], wrong = refitted(compiled)
+    findings = [Finding(Kind.STALE_CACHE, ENGINE_KEY, f"the key is the same when {what}") for what in collisions[:1]]
+    if not case.target.headless:
+        facts["changed_weights"], wrong = refitted(case)
         facts["differs"] = {"changed_weights": wrong} if wrong else {}
-    facts["timing_cache"] = "none: TensorRT-RTX does not tune" if compiled.library.rtx else "file"
+    facts["timing_cache"] = "none: TensorRT-RTX does not tune" if seam.features.tensorrt_rtx else "file"
     return Observation(facts, {"served in place of another": "\n".join(collisions)}, findings=findings)
 
 
-def refitted(compiled: TorchTensorRTCompiled) -> tuple[dict[str, int], str]:
-    """The same program with other weights hits, and the engine that is served computes with the new ones."""
-    from conformance.backends.torch_tensorrt.compiled import SETTINGS
-
-    library, case, cache = compiled.library, compiled.case, counting(compiled.library)
-    settings = {**SETTINGS, **CACHED, "custom_engine_cache": cache}
-    result: Any = None
-    module = case.module().eval()
+def refitted(case: Case) -> tuple[dict[str, int], str]:
+    """The same program with other weights hits, and the engine that is served computes with the new ones. Returns what
+    the cache counted at the second compile, and in what its result differs from eager."""
+    cache = counting()
     for seed in (0, 1):
         cache.taken()
-        module = case.micrograph.build(seed).to(case.run_device).eval()
-        captured = capture(case, module, library.torch_tensorrt)
-        with Recorder(library, case.target, Recording(), module).watching(), torch.no_grad():
-            result = library.torch_tensorrt.dynamo.compile(captured.program, inputs=captured.inputs, **settings)
-    ref = oracle.reference(module, case.inputs(), random=case.micrograph.contract.runtime.random, calls=case.micrograph.steps)
-    outcome = oracle.run(result, case.inputs(), state_of(module, result), calls=case.micrograph.steps)
+        made = Compilation(case, case.micrograph.build(seed).to(case.run_device).eval())
+        made.run(**CACHED, custom_engine_cache=cache)
+    module, result, calls = made.module, made.log.result, case.micrograph.steps
+    ref = oracle.reference(module, case.inputs(), random=case.micrograph.contract.runtime.random, calls=calls)
+    outcome = oracle.run(result, case.inputs(), state_of(module, result), calls=calls)
     return cache.taken(), "; ".join(str(difference) for difference in oracle.compare(outcome, ref)[:2])
 
 
 class Probe:
-    def __init__(self, compiled: TorchTensorRTCompiled) -> None:
-        self.library = compiled.library
-        self.target = compiled.case.target
-        self.cache = counting(self.library)
+    """Asks the engine cache for engines that it has, and for such that it must not serve."""
+
+    def __init__(self, target: Target) -> None:
+        self.target = target
+        self.cache = counting()
         self.probes = 0
 
     def settings(self, engine: Engine, **changes: Any) -> Any:
         settings = copy.copy(engine.settings)
-        # A hit refits weights into a loaded engine, which needs a driver; without weights in the plan there is nothing to refit.
+        # A hit refits weights into a loaded engine, which needs a driver; without weights in the plan there is nothing
+        # to refit.
         for name, value in {**CACHED, "strip_engine_weights": self.target.headless, **changes}.items():
             setattr(settings, name, value)
         return settings
@@ -140,8 +141,8 @@ class Probe:
         return hits
 
     def collisions(self, engine: Engine) -> Iterator[str]:
-        """Programs that differ in an argument or in the order of two operands, and would get this engine: the key is the same,
-        and so are all weights, so that the refit on a hit does not put it right."""
+        """Programs that differ in an argument or in the order of two operands, and would get this engine: the key is
+        the same, and so are all weights, so that the refit on a hit does not put it right."""
         key, weights = self._key(engine.graph, engine), None
         for what, twin in islice(twins(engine.graph), LIMIT):
             self.probes += 1
@@ -157,7 +158,10 @@ class Probe:
             interpreter = self._defined(graph, engine, self.settings(engine))[0]
         except Exception as error:
             return first_line(error)
-        return {name: digest(str(torch.as_tensor(w).tolist())) for name, w in getattr(interpreter.ctx, "weight_refit_map", {}).items()}
+        return {
+            name: digest(str(torch.as_tensor(w).tolist()))
+            for name, w in getattr(interpreter.ctx, "weight_refit_map", {}).items()
+        }
 
     def _key(self, graph: fx.GraphModule, engine: Engine) -> str:
         return str(self.cache.get_hash(graph, engine.specs, self.settings(engine)))
@@ -173,29 +177,33 @@ class Probe:
             self.cache.taken()
         return True
 
-    def _interpret(self, graph: fx.GraphModule, engine: Engine, settings: Any) -> Recording:
-        record = Recording()
-        recorder = Recorder(self.library, self.target, record)
-        recorder.engine = Engine(engine.name, engine.graph)
-        record.engines.append(recorder.engine)
-        with recorder.watching():
-            self.library.conversion.interpret_module_to_result(snapshot(graph), engine.specs, settings, engine_cache=self.cache)
-        return record
+    def _interpret(self, graph: fx.GraphModule, engine: Engine, settings: Any) -> None:
+        instrument = self._instrument(engine)
+        with instrument.watching():
+            seam.interpret(snapshot(graph), engine.specs, settings, engine_cache=self.cache)
+
+    def _instrument(self, engine: Engine) -> Instrument:
+        """One that writes down what becomes of this engine."""
+        instrument = Instrument(self.target, CompileLog())
+        instrument.engine = Engine(engine.name, engine.graph)
+        return instrument
 
     def _differs(self, engine: Engine, name: str, value: Any) -> bool:
         """Does the setting change the network at all? It is defined and not built."""
-        return self._network(engine, self.settings(engine)) != self._network(engine, self.settings(engine, **{name: value}))
+        return self._network(engine, self.settings(engine)) != self._network(
+            engine, self.settings(engine, **{name: value})
+        )
 
     def _network(self, engine: Engine, settings: Any) -> list[tuple[str, str]]:
         return [(layer.type, layer.op) for layer in self._defined(engine.graph, engine, settings)[1].layers]
 
     def _defined(self, graph: fx.GraphModule, engine: Engine, settings: Any) -> tuple[Any, Engine]:
-        recorder = Recorder(self.library, self.target, Recording())
-        recorder.engine = Engine(engine.name, engine.graph)
-        with recorder.watching():
-            interpreter = self.library.interpreter(snapshot(graph), engine.specs, compilation_settings=settings)
+        instrument = self._instrument(engine)
+        with instrument.watching():
+            interpreter = seam.interpreter(snapshot(graph), engine.specs, compilation_settings=settings)
             interpreter._construct_trt_network_def()
-        return interpreter, recorder.engine
+        assert instrument.engine is not None
+        return interpreter, instrument.engine
 
 
 def twins(gm: fx.GraphModule) -> Iterator[tuple[str, fx.GraphModule]]:
@@ -231,8 +239,8 @@ def _swappable(node: fx.Node) -> bool:
 
 
 def _same_shape(node: fx.Node, args: tuple[Any, ...]) -> bool:
-    """Does the op take these arguments, and give tensors of the same shapes and dtypes? Otherwise it is no twin. It is run, on
-    tensors of ones: fake tensors take arguments that the op itself refuses."""
+    """Does the op take these arguments, and give tensors of the same shapes and dtypes? Otherwise it is no twin. It is
+    run, on tensors of ones: fake tensors take arguments that the op itself refuses."""
     try:
         values, keywords = map_arg((args, node.kwargs), _ones)
         given = node.target(*values, **keywords)  # type: ignore[operator]
@@ -245,7 +253,11 @@ def _ones(node: fx.Node) -> Any:
     value = node.meta["val"]
     if isinstance(value, (tuple, list)):
         return type(value)(torch.ones([int(size) for size in v.shape], dtype=v.dtype) for v in value)
-    return torch.ones([int(size) for size in value.shape], dtype=value.dtype) if isinstance(value, torch.Tensor) else int(value)
+    return (
+        torch.ones([int(size) for size in value.shape], dtype=value.dtype)
+        if isinstance(value, torch.Tensor)
+        else int(value)
+    )
 
 
 def _signature(value: Any) -> Any:

@@ -56,18 +56,31 @@ def missing(found: Installed | None, machine: str | None = None) -> str:
     if found is None:
         if have not in RELEASES:
             known = ", ".join(RELEASES)
-            return f"torch_tensorrt is not installed, and has no release for torch {have}: install torch of {known} first"
+            return (
+                f"torch_tensorrt is not installed, and has no release for torch {have}: install torch of {known} first"
+            )
         wanted = f"{RTX}=={RELEASES[have]}"
         if machine not in ("x86_64", "AMD64"):
-            return f"torch_tensorrt is not installed: {RTX} has wheels for x86_64 only and this is {machine}: pip install {wanted} there"
+            wheels = f"{RTX} has wheels for x86_64 only and this is {machine}"
+            return f"torch_tensorrt is not installed: {wheels}: pip install {wanted} there"
         return f"torch_tensorrt is not installed: pip install {wanted}"
     if torch.version.cuda is None:
-        return f"torch {torch.__version__} is a CPU-only build, {found.flavour} needs CUDA's: pip install torch=={have}.* from PyPI"
+        fix = f"pip install torch=={have}.* from PyPI"
+        return f"torch {torch.__version__} is a CPU-only build, {found.flavour} needs CUDA's: {fix}"
     if minor(found.version) != have:
-        fix = f"pip install {found.flavour}=={RELEASES[have]}" if have in RELEASES else f"pip install 'torch=={minor(found.version)}.*'"
-        return f"{found.flavour} {found.version} needs torch {minor(found.version)}, this is torch {torch.__version__}: {fix}"
+        fix = (
+            f"pip install {found.flavour}=={RELEASES[have]}"
+            if have in RELEASES
+            else f"pip install 'torch=={minor(found.version)}.*'"
+        )
+        needs = f"{found.flavour} {found.version} needs torch {minor(found.version)}"
+        return f"{needs}, this is torch {torch.__version__}: {fix}"
     package = "tensorrt_rtx" if found.rtx else "tensorrt"
     if find_spec(package) is None:
-        source = "pip install tensorrt_rtx" if found.rtx else f"add NVIDIA's package index and pip install tensorrt, or use {RTX} from PyPI"
+        source = (
+            "pip install tensorrt_rtx"
+            if found.rtx
+            else f"add NVIDIA's package index and pip install tensorrt, or use {RTX} from PyPI"
+        )
         return f"{found.flavour} {found.version} is installed without the {package} package: {source}"
     return ""

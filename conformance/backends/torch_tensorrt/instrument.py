@@ -1,122 +1,124 @@
-"""Watches one `torch_tensorrt.dynamo.compile`: wraps its steps for the time of the call, and takes them off again."""
+"""Watches one `torch_tensorrt.dynamo.compile`: subscribes to its steps for the time of the call."""
 
 from __future__ import annotations
 
 import copy
 import functools
 import logging
-import sys
 import time
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
 from typing import Any
-from unittest import mock
 
 import torch
 from torch import fx, nn
 
-from conformance.backends.torch_tensorrt.api import Library
 from conformance.backends.torch_tensorrt.compile_log import (
+    PARTITIONERS,
+    CompileLog,
     Engine,
     Layer,
     PassRun,
-    Recording,
+    engines_in,
     final_writes,
     op_name,
     shown,
     snapshot,
 )
-from conformance.backends.torch_tensorrt.description import described
 from conformance.backends.torch_tensorrt.engine import PlanModule, PlanRuntime
+from conformance.backends.torch_tensorrt.seam import described, seam
 from conformance.errors import first_line
 from conformance.stage import Stage
 from conformance.target import Target
 
 BUILT = "Engine Layer Information"
+Proceed = Callable[..., Any]
 
 
-class Recorder:
-    def __init__(self, library: Library, target: Target, recording: Recording, module: nn.Module | None = None) -> None:
-        self.library = library
+class Instrument:
+    """Writes into a log what the steps of a compile do. `module` is the user's, whose buffers the compile must leave
+    alone."""
+
+    def __init__(self, target: Target, log: CompileLog, module: nn.Module | None = None) -> None:
         self.target = target
-        self.recording = recording
+        self.log = log
         self.buffers = dict(module.named_buffers()) if module is not None else {}
         self.saved = {name: tensor.detach().clone() for name, tensor in self.buffers.items()}
         self.engine: Engine | None = None
         self.copies = True
+        self._probing = False
         self._entered = time.perf_counter()
 
     @contextmanager
     def listening(self) -> Iterator[None]:
-        """Only the engines and what was warned of: copying graphs is not safe inside the fake mode of `torch.compile`."""
+        """Only the engines and what was warned of: copying graphs is not safe inside the fake mode of
+        `torch.compile`."""
         self.copies = False
-        with ExitStack() as stack:
-            self._wrap(stack, self.library.compiler, "convert_module", self._convert)
-            self._wrap(stack, self.library.conversion, "interpret_module_to_result", self._interpret)
-            stack.enter_context(self._logs())
-            if self.target.headless:
-                stack.enter_context(self._headless())
+        with self._subscribed("convert", "interpret"), self._logs(), self._headless():
             yield
 
     @contextmanager
     def watching(self) -> Iterator[None]:
-        with ExitStack() as stack:
-            wrap = functools.partial(self._wrap, stack)
-            compiler = self.library.compiler
-            wrap(compiler, "pre_export_lowering", self._pre_export_lowering)
-            if self.library.lifts_buffers:
-                wrap(compiler, "lift_mutated_buffers", self._lift)
-            wrap(compiler, "post_lowering", self._post_lowering)
-            wrap(compiler, "compile_module", self._compile_module)
-            for name in ("fast_partition", "global_partition"):
-                wrap(self.library.partitioning, name, functools.partial(self._partition, name))
-            wrap(compiler, "convert_module", self._convert)
-            wrap(self.library.conversion, "interpret_module_to_result", self._interpret)
-            wrap(self.library.interpreter, "run_node", self._run_node)
-            wrap(self.library.interpreter, "_populate_trt_builder_config", self._configure)
-            stack.enter_context(self._logs())
-            if self.target.headless:
-                stack.enter_context(self._headless())
+        steps = (
+            "pre_export_lowering",
+            "lift_buffers",
+            "post_lowering",
+            "compile_module",
+            *PARTITIONERS,
+            "convert",
+            "interpret",
+        )
+        with self._subscribed(*steps, "run_node", "configure"), self._logs(), self._headless():
             self._entered = time.perf_counter()
             try:
                 yield
             finally:
-                self.reach(self.recording.reached)
+                self.reach(self.log.reached)
 
-    def _wrap(self, stack: ExitStack, owner: Any, name: str, wrapper: Callable[..., Any]) -> None:
-        real = getattr(owner, name)
-        stack.enter_context(mock.patch.object(owner, name, _around(real, wrapper)))
+    @contextmanager
+    def _subscribed(self, *keys: str) -> Iterator[None]:
+        """A step that this version does not have is not watched: the backend says so of the stages that it serves."""
+        around = {
+            key: functools.partial(self._partition, key) if key in PARTITIONERS else getattr(self, f"_{key}")
+            for key in keys
+        }
+        with seam.subscribe(self.log.hooks, **{key: step for key, step in around.items() if seam.has(key)}):
+            yield
 
-    def _headless(self) -> ExitStack:
-        """Questions about the device are answered from its description; tensors stay on the CPU; engines are taken, not loaded."""
+    @contextmanager
+    def _headless(self) -> Iterator[None]:
+        """For a described GPU, questions about the device are answered from its description; tensors stay on the CPU;
+        engines are taken from the builder and not loaded."""
+        if not self.target.headless:
+            yield
+            return
         assert self.target.device is not None
-        stack = ExitStack()
-        stack.enter_context(described(self.target.device))
-        for module in [module for name, module in sys.modules.items() if name.startswith("torch_tensorrt.")]:
-            if "to_torch_device" in vars(module):
-                stack.enter_context(mock.patch.object(module, "to_torch_device", lambda _: torch.device("cpu")))
-        stack.enter_context(mock.patch.object(self.library.trt, "Runtime", PlanRuntime, create=True))
-        return stack
+        moved = {
+            key: lambda _: torch.device("cpu") for key in seam.names if key.startswith("to_device") and seam.has(key)
+        }
+        runtime = {"tensorrt_runtime": PlanRuntime} if seam.has("tensorrt_runtime") else {}
+        with described(self.target.device), seam.replace(**moved, **runtime):
+            yield
 
     # ------------------------------------------------------------------------------------------ stages
 
     def reach(self, stage: Stage) -> None:
         """Time up to now belongs to the stage before."""
         now = time.perf_counter()
-        seconds = self.recording.seconds
-        seconds[self.recording.reached] = seconds.get(self.recording.reached, 0.0) + now - self._entered
+        seconds = self.log.seconds
+        seconds[self.log.reached] = seconds.get(self.log.reached, 0.0) + now - self._entered
         self._entered = now
-        self.recording.reached = stage
+        self.log.reached = stage
 
-    def _pre_export_lowering(self, real: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
+    def _pre_export_lowering(self, proceed: Proceed, *args: Any, **kwargs: Any) -> Any:
         self.reach(Stage.DECOMPOSITION)
-        with self._passes(self.library.pre_passes, self.recording.pre_passes):
-            return real(*args, **kwargs)
+        with self._passes("pre_passes", self.log.pre_passes):
+            return proceed(*args, **kwargs)
 
-    def _lift(self, real: Callable[..., Any], gm: fx.GraphModule, *args: Any, **kwargs: Any) -> Any:
+    def _lift_buffers(self, proceed: Proceed, gm: fx.GraphModule, *args: Any, **kwargs: Any) -> Any:
         self._keep_decomposed(gm)
-        lifted, buffers = real(gm, *args, **kwargs)
-        record = self.recording
+        lifted, buffers = proceed(gm, *args, **kwargs)
+        record = self.log
         record.lifted = snapshot(lifted)
         record.lifted_buffers = {placeholder: buffer for placeholder, buffer, _ in buffers}
         record.predicted = list(lifted.meta.get("_predicted_kv_bindings", ()))
@@ -124,21 +126,24 @@ class Recorder:
         return lifted, buffers
 
     def _keep_decomposed(self, gm: fx.GraphModule) -> None:
-        if self.recording.decomposed is None:
-            self.recording.decomposed = snapshot(gm)
-            self.recording.buffer_writes = final_writes(gm)
+        if self.log.decomposed is None:
+            self.log.decomposed = snapshot(gm)
+            self.log.buffer_writes = final_writes(gm)
 
-    def _post_lowering(self, real: Callable[..., Any], gm: fx.GraphModule, *args: Any, **kwargs: Any) -> Any:
+    def _post_lowering(self, proceed: Proceed, gm: fx.GraphModule, *args: Any, **kwargs: Any) -> Any:
         self._keep_decomposed(gm)
         self.reach(Stage.POSTGRAD)
-        with self._passes(self.library.post_passes, self.recording.passes):
-            lowered = real(gm, *args, **kwargs)
-        self.recording.lowered = snapshot(lowered)
+        with self._passes("post_passes", self.log.passes):
+            lowered = proceed(gm, *args, **kwargs)
+        self.log.lowered = snapshot(lowered)
         return lowered
 
     @contextmanager
-    def _passes(self, manager: Any, runs: list[PassRun]) -> Iterator[None]:
-        with mock.patch.object(manager, "passes", [self._watched_pass(p, runs) for p in manager.passes]):
+    def _passes(self, key: str, runs: list[PassRun]) -> Iterator[None]:
+        """Inside, the list of passes is one of watched passes."""
+        with ExitStack() as stack:
+            if seam.has(key):
+                stack.enter_context(seam.replace(**{key: [self._watched_pass(p, runs) for p in getattr(seam, key)]}))
             yield
 
     def _watched_pass(self, lowering_pass: Callable[..., Any], runs: list[PassRun]) -> Callable[..., Any]:
@@ -165,46 +170,51 @@ class Recorder:
                 with torch.no_grad():
                     tensor.copy_(self.saved[name])
 
-    def _compile_module(self, real: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
+    def _compile_module(self, proceed: Proceed, *args: Any, **kwargs: Any) -> Any:
         self.reach(Stage.FUSION)
-        return real(*args, **kwargs)
+        return proceed(*args, **kwargs)
 
-    def _partition(self, name: str, real: Callable[..., Any], gm: fx.GraphModule, *args: Any, **kwargs: Any) -> Any:
-        record = self.recording
-        if not record.partitioners:
-            other = {"fast_partition": "global_partition", "global_partition": "fast_partition"}[name]
-            record.partitioners[other] = self._probe(other, gm, args, kwargs)
-        partitioned, support = real(gm, *args, **kwargs)
-        record.partitioner = name
-        record.partitioned = snapshot(partitioned)
-        record.partitioners[name] = _engines_in(partitioned)
-        record.unsupported = dict(getattr(support, "unsupported_operators", {}))
+    def _partition(self, name: str, proceed: Proceed, gm: fx.GraphModule, *args: Any, **kwargs: Any) -> Any:
+        if self._probing:
+            return proceed(gm, *args, **kwargs)
+        log = self.log
+        if not log.partitioners:
+            other = PARTITIONERS[1 - PARTITIONERS.index(name)]
+            log.partitioners[other] = self._probe(other, gm, args, kwargs)
+        partitioned, support = proceed(gm, *args, **kwargs)
+        log.partitioner = name
+        log.partitioned = snapshot(partitioned)
+        log.partitioners[name] = engines_in(partitioned)
+        log.unsupported = dict(getattr(support, "unsupported_operators", {}))
         return partitioned, support
 
     def _probe(self, name: str, gm: fx.GraphModule, args: Any, kwargs: dict[str, Any]) -> Any:
         """What the partitioner that was not asked for would have done with the same graph."""
         kwargs = {k: v for k, v in kwargs.items() if k != "skip_fusion"}
+        self._probing = True
         try:
-            return _engines_in(getattr(self.library.partitioning, name).__wrapped__(snapshot(gm), *args, **kwargs)[0])
+            return engines_in(getattr(seam, name)(snapshot(gm), *args, **kwargs)[0])
         except Exception as error:
             return first_line(error, 120)
+        finally:
+            self._probing = False
 
     # ----------------------------------------------------------------------------------------- engines
 
-    def _convert(self, real: Callable[..., Any], module: fx.GraphModule, inputs: Any, *args: Any, **kwargs: Any) -> Any:
+    def _convert(self, proceed: Proceed, module: fx.GraphModule, inputs: Any, *args: Any, **kwargs: Any) -> Any:
         self.reach(Stage.CODEGEN)
-        name = str(kwargs.get("name", f"engine_{len(self.recording.engines)}"))
+        name = str(kwargs.get("name", f"engine_{len(self.log.engines)}"))
         self.engine = engine = Engine(name, snapshot(module) if self.copies else module)
         settings = args[0] if args else kwargs["settings"]
         engine.specs, engine.settings = inputs, copy.copy(settings)
-        self.recording.engines.append(engine)
+        self.log.engines.append(engine)
         if not self.target.headless:
-            return real(module, inputs, *args, **kwargs)
-        result = self.library.conversion.interpret_module_to_result(module, inputs, settings, engine_cache=kwargs.get("engine_cache"))
+            return proceed(module, inputs, *args, **kwargs)
+        result = seam.interpret(module, inputs, settings, engine_cache=kwargs.get("engine_cache"))
         return PlanModule(engine.name, result)
 
-    def _interpret(self, real: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
-        result = real(*args, **kwargs)
+    def _interpret(self, proceed: Proceed, *args: Any, **kwargs: Any) -> Any:
+        result = proceed(*args, **kwargs)
         engine = self.engine
         if engine is not None:
             engine.plan = bytes(result.serialized_engine)
@@ -214,10 +224,10 @@ class Recorder:
             engine.user_outputs = len(output) if isinstance(output, (tuple, list)) else 1
         return result
 
-    def _run_node(self, real: Callable[..., Any], interpreter: Any, node: fx.Node) -> Any:
+    def _run_node(self, proceed: Proceed, interpreter: Any, node: fx.Node) -> Any:
         network = interpreter.ctx.net
         first, aliased = network.num_layers, len(getattr(interpreter.ctx, "aliased_outputs", ()))
-        result = real(interpreter, node)
+        result = proceed(interpreter, node)
         if (engine := self.engine) is None:
             return result
         for index in range(first, network.num_layers):
@@ -229,13 +239,14 @@ class Recorder:
             engine.writes[entry.input_binding_name] = node.name
         return result
 
-    def _configure(self, real: Callable[..., Any], interpreter: Any, *args: Any, **kwargs: Any) -> Any:
-        config = real(interpreter, *args, **kwargs)
+    def _configure(self, proceed: Proceed, interpreter: Any, *args: Any, **kwargs: Any) -> Any:
+        config = proceed(interpreter, *args, **kwargs)
         if self.target.headless:  # a plan that can be refitted is compiled further by the driver; the other kind is not
+            flags = seam.builder_flags.__members__
             for flag in ("REFIT", "REFIT_IDENTICAL", "STRIP_PLAN"):
-                if hasattr(self.library.trt.BuilderFlag, flag):
-                    config.clear_flag(getattr(self.library.trt.BuilderFlag, flag))
-        capability = capability_of(self.library.trt, self.target)
+                if flag in flags:
+                    config.clear_flag(flags[flag])
+        capability = capability_of(self.target)
         if capability is not None:
             config.num_compute_capabilities = 1
             config.set_compute_capability(capability, 0)
@@ -245,11 +256,11 @@ class Recorder:
 
     @contextmanager
     def _logs(self) -> Iterator[None]:
-        """The builder names the layers it made in its verbose log: the one place where it does so before an engine is loaded."""
-        handlers = [
-            (self.library.logger, logging.DEBUG, _Listener(self._heard)),
-            (logging.getLogger("torch_tensorrt"), logging.WARNING, _Listener(self._heard)),
-        ]
+        """The builder names the layers it made in its verbose log: the one place where it does so before an engine is
+        loaded."""
+        handlers = [(logging.getLogger("torch_tensorrt"), logging.WARNING, _Listener(self._heard))]
+        if seam.has("builder_log"):
+            handlers.append((seam.builder_log, logging.DEBUG, _Listener(self._heard)))
         saved = [(logger.level, logger.propagate) for logger, _, _ in handlers]
         try:
             for logger, level, handler in handlers:
@@ -266,7 +277,7 @@ class Recorder:
     def _heard(self, record: logging.LogRecord) -> None:
         message = record.getMessage()
         if record.levelno >= logging.WARNING:
-            self.recording.warnings.append(message.strip())
+            self.log.warnings.append(message.strip())
         elif self.engine is not None and message.startswith(BUILT):
             self.engine.built += [line.strip() for line in message.splitlines()[1:] if line.strip()]
 
@@ -280,21 +291,8 @@ class _Listener(logging.Handler):
         self.heard(record)
 
 
-def _around(real: Callable[..., Any], wrapper: Callable[..., Any]) -> Callable[..., Any]:
-    @functools.wraps(real)
-    def call(*args: Any, **kwargs: Any) -> Any:
-        return wrapper(real, *args, **kwargs)
-
-    return call
-
-
-def capability_of(trt: Any, target: Target) -> Any:
+def capability_of(target: Target) -> Any:
     """The builder's name for a described GPU; None where it has none (it then builds for every GPU it knows)."""
-    members = getattr(getattr(trt, "ComputeCapability", None), "__members__", {})
-    return members.get(target.name.upper().replace("_", "")) if target.headless else None
-
-
-def _engines_in(gm: fx.GraphModule) -> int:
-    """The fast partitioner calls its engines `_run_on_acc_*`; the global one leaves only engines as submodules."""
-    calls = [str(node.target) for node in gm.graph.nodes if node.op == "call_module" and node.target != "_guards_fn"]
-    return sum("_run_on_gpu" not in name for name in calls)
+    if not target.headless or not seam.has("compute_capability"):
+        return None
+    return seam.compute_capability.__members__.get(target.name.upper().replace("_", ""))

@@ -1,9 +1,9 @@
 """The program as of the end of a stage, called as the user calls the module.
 
-From lowering on, Torch-TensorRT takes writes to inputs out of the graph and leaves them to layers whose output is aliased to the
-input. A program run in PyTorch has no such layers, so what they write is written here, and nothing else is: a write that no
-layer stands for is lost, as it is in the engine. As of code generation an engine also gives what an engine gives: contiguous tensors
-of its own, or the aliased input itself, as many as it has names for."""
+From lowering on, Torch-TensorRT takes writes to inputs out of the graph and leaves them to layers whose output is
+aliased to the input. A program run in PyTorch has no such layers, so what they write is written here, and nothing else
+is: a write that no layer stands for is lost, as it is in the engine. As of code generation an engine also gives what an
+engine gives: contiguous tensors of its own, or the aliased input itself, as many as it has names for."""
 
 from __future__ import annotations
 
@@ -25,9 +25,10 @@ from conformance.verdict import Verdict
 class Program(Compiled):
     """A compile as of an earlier stage: it has a module, whose buffers count, and only runs.
 
-    state: the module whose buffers the call reads and writes. writes: input or buffer placeholder → node whose value goes there.
-    engines: submodule → input of the engine → node whose value goes there, or the engine itself, to do as it does.
-    buffers: placeholder → buffer that is passed for it. hidden: outputs at the end that the user does not see."""
+    state: the module whose buffers the call reads and writes. writes: input or buffer placeholder → node whose value
+    goes there. engines: submodule → input of the engine → node whose value goes there, or the engine itself, to do as
+    it does. buffers: placeholder → buffer that is passed for it. hidden: outputs at the end that the user does not
+    see."""
 
     def __init__(
         self,
@@ -75,7 +76,8 @@ class Program(Compiled):
 
 
 class _Runner(fx.Interpreter):
-    """Runs a graph and keeps the values of some nodes; engines' submodules write to their own inputs where a layer does so."""
+    """Runs a graph and keeps the values of some nodes; engines' submodules write to their own inputs where a layer does
+    so."""
 
     def __init__(self, gm: fx.GraphModule, engines: Mapping[str, Mapping[str, str] | Engine], keep: set[str]) -> None:
         super().__init__(gm)
@@ -107,8 +109,8 @@ class _Runner(fx.Interpreter):
 
 
 def _outputs(engine: Engine, result: Any, given: Mapping[str, Any]) -> Any:
-    """What `TorchTensorRTModule.forward` returns: aliased outputs at the end are taken for side effects and left out; two nodes
-    that became one tensor of the network have one name."""
+    """What `TorchTensorRTModule.forward` returns: aliased outputs at the end are taken for side effects and left out;
+    two nodes that became one tensor of the network have one name."""
     values = list(result) if isinstance(result, (tuple, list)) else [result]
     names = [name for name in engine.outputs if name in engine.aliased_io or _index(name) < len(values)]
     while len(names) > 1 and names[-1] in engine.aliased_io and not set(names) <= set(engine.aliased_io):
@@ -155,8 +157,9 @@ def share_state(gm: nn.Module, state: nn.Module) -> None:
 
 
 def state_of(module: nn.Module, result: Any) -> nn.Module:
-    """The user's module with the buffers that the compiled module really reads and writes: it may have its own copies, under
-    flattened names. A buffer that the compiler baked into an engine stays the user's own, and is never written."""
+    """The user's module with the buffers that the compiled module really reads and writes: it may have its own copies,
+    under flattened names. A buffer that the compiler baked into an engine stays the user's own, and is never
+    written."""
     own = dict(result.named_buffers()) if isinstance(result, nn.Module) else {}
     for name, _ in list(module.named_buffers()):
         for candidate in (name, "lifted_buf_" + name.replace(".", "_")):

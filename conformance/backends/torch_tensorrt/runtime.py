@@ -1,30 +1,30 @@
 """The runtime stage on a GPU: the ways in which a user runs a compiled module, each held against eager.
 
-The workbench judges the plain call; here are cudagraphs, pre-allocated outputs, the `torch.compile` door, and a saved program in a
-process that compiled nothing. `CONFORMANCE_TRT_MODES=cudagraphs,saved` takes some of them."""
+The plain call is examined as every backend's is. Here are CUDA graphs, pre-allocated outputs,
+`torch.compile(backend="torch_tensorrt")`, and a saved program in a process that compiled nothing.
+`CONFORMANCE_TRT_MODES=cudagraphs,saved` takes some of them."""
 
 from __future__ import annotations
 
-import inspect
 import os
 import tempfile
 from collections.abc import Callable, Iterator
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import torch
 
 from conformance import oracle
-from conformance.backends.torch_tensorrt.compile_log import Recording
-from conformance.backends.torch_tensorrt.fresh_process import Loader
-from conformance.backends.torch_tensorrt.instrument import Recorder
+from conformance.backends.torch_tensorrt.compilation import SETTINGS, Compilation
+from conformance.backends.torch_tensorrt.compile_log import CompileLog
+from conformance.backends.torch_tensorrt.instrument import Instrument
+from conformance.backends.torch_tensorrt.saved_program import run_in_fresh_process
+from conformance.backends.torch_tensorrt.seam import outside, seam
+from conformance.checks.measured import ENGINE_REPLAY, JIT_ENTRY, MODE_RAISES, PREALLOCATED, SAVED_ENGINE
 from conformance.errors import UsageError, first_line
 from conformance.trace import Observation
 from conformance.verdict import Finding, Kind, Verdict
-
-if TYPE_CHECKING:
-    from conformance.backends.torch_tensorrt.compiled import TorchTensorRTCompiled
 
 SEEDS = (0, 1, 0)  # the first call captures; then other values, then the first ones again
 
@@ -33,11 +33,12 @@ class Declined(Exception):
     """Torch-TensorRT says that this way of running does not go with this module."""
 
 
-def observe_runtime(compiled: TorchTensorRTCompiled) -> Observation:
-    running = Running(compiled)
+def observe_runtime(compilation: Compilation) -> Observation:
+    """Run a compiled module in every mode."""
+    running = Running(compilation)
     observation = Observation({"calls": "export"})
-    if running.differences(compiled, 0):
-        return observation  # the workbench says what; the other ways would only repeat it
+    if running.differences(running.program, 0):
+        return observation  # the examination says in what; the other modes would only repeat it
     modes: dict[str, str] = {}
     for name in chosen():
         try:
@@ -46,12 +47,12 @@ def observe_runtime(compiled: TorchTensorRTCompiled) -> Observation:
             modes[name] = f"declined: {declined}"
             continue
         except Exception as error:
-            found = [Finding(Kind.CRASH, "TRT006", f"{name}: {first_line(error)}")]
+            found = [Finding(Kind.CRASH, MODE_RAISES, f"{name}: {first_line(error)}")]
         modes[name] = "differs" if found else "agrees"
         observation.findings += found[:3]
     observation.facts |= {"modes": modes} | running.facts
     if running.fallback and not observation.findings:
-        observation.verdict, observation.reason = Verdict.FALLBACK, f"torch.compile door: {running.fallback}"
+        observation.verdict, observation.reason = Verdict.FALLBACK, f"torch.compile: {running.fallback}"
     return observation
 
 
@@ -63,8 +64,12 @@ def chosen() -> list[str]:
 
 
 class Running:
-    def __init__(self, compiled: TorchTensorRTCompiled) -> None:
-        self.compiled, self.case, self.library = compiled, compiled.case, compiled.library
+    """A compiled module that is run in several modes.
+
+    fallback   why `torch.compile` gave the original graph back; empty when it compiled it"""
+
+    def __init__(self, compilation: Compilation) -> None:
+        self.case, self.module, self.program = compilation.case, compilation.module, compilation.log.result
         self.calls = self.case.micrograph.steps
         self.facts: dict[str, Any] = {}
         self.fallback = ""
@@ -81,7 +86,7 @@ class Running:
         self, fn: Callable[..., Any], seed: int, inputs: tuple[Any, ...] | None = None, module: Any = None
     ) -> list[oracle.Difference]:
         given = self.case.inputs(seed) if inputs is None else inputs
-        outcome = oracle.run(fn, given, module or self.compiled.module, calls=self.calls)
+        outcome = oracle.run(fn, given, module or self.module, calls=self.calls)
         return oracle.compare(outcome, self.reference(seed))
 
     # ------------------------------------------------------------------------------------------- modes
@@ -90,57 +95,52 @@ class Running:
         """Capture and replay. The caller keeps the addresses of its inputs, as a captured graph asks for."""
         held = self.case.inputs(0)
         try:
-            context = self.library.torch_tensorrt.runtime.enable_cudagraphs(self.compiled.recording.result)
+            context = seam.enable_cudagraphs(self.program)
             with context as module:
                 for call, seed in enumerate(SEEDS, 1):
                     _fill(held, self.case.inputs(seed))
                     for difference in self.differences(module, seed, held):
-                        yield Finding(Kind.REPLAY_MISMATCH, "TRT007", f"cudagraphs, call {call}: {difference}")
+                        yield Finding(Kind.REPLAY_MISMATCH, ENGINE_REPLAY, f"cudagraphs, call {call}: {difference}")
         except RuntimeError as error:
             if "incompatible with CUDA Graphs" in str(error):
                 raise Declined(first_line(error, 120)) from None
             raise
 
     def preallocated(self) -> Iterator[Finding]:
-        with self.library.torch_tensorrt.runtime.enable_pre_allocated_outputs(self.compiled.recording.result):
+        with seam.enable_pre_allocated_outputs(self.program):
             for call, seed in enumerate(SEEDS, 1):
-                for difference in self.differences(self.compiled, seed):
-                    yield Finding(difference.kind, "TRT008", f"pre-allocated outputs, call {call}: {difference}")
+                for difference in self.differences(self.program, seed):
+                    yield Finding(difference.kind, PREALLOCATED, f"pre-allocated outputs, call {call}: {difference}")
 
     def torch_compile(self) -> Iterator[Finding]:
-        """The other front door. It returns the original graph when a build fails: right, and not compiled."""
-        from conformance.backends.torch_tensorrt.compiled import SETTINGS
-
-        torch._dynamo.reset()
-        module, record = self.case.module().eval(), Recording()
+        """`torch.compile`. It returns the original graph when a build fails: right, and not compiled."""
+        outside.reset()
+        module, log = self.case.module().eval(), CompileLog()
         fn = torch.compile(module, backend="torch_tensorrt", options=dict(SETTINGS))
-        with Recorder(self.library, self.case.target, record).listening():
+        with Instrument(self.case.target, log).listening():
             found = self.differences(fn, 0, module=module)
-        self.facts["torch_compile_engines"] = len(record.engines)
-        failed = next((line for line in record.warnings if "conversion failed" in line), "")
-        if failed or not record.engines:
+        self.facts["torch_compile_engines"] = len(log.engines)
+        failed = next((line for line in log.warnings if "conversion failed" in line), "")
+        if failed or not log.engines:
             self.fallback = _last_line(failed) or "no op went to TensorRT"
-        torch._dynamo.reset()
+        outside.reset()
         for difference in found:
-            yield Finding(difference.kind, "TRT009", f"torch.compile door: {difference}")
+            yield Finding(difference.kind, JIT_ENTRY, f"torch.compile: {difference}")
 
     def saved(self) -> Iterator[Finding]:
         with tempfile.TemporaryDirectory(prefix="conformance-") as folder:
             path = Path(folder) / "program.ep"
             inputs = self.case.inputs(0)
             try:
-                self.library.torch_tensorrt.save(self.compiled.recording.result, str(path), arg_inputs=list(inputs))
+                seam.save(self.program, str(path), arg_inputs=list(inputs))
             except ValueError as error:
                 if "Not all inputs provided are" in str(error):
                     raise Declined("only tensors can be given to `save`") from None
                 raise
-            needs = inspect.getfile(self.case.micrograph)
             for seed in SEEDS[:2]:
-                outcome = Loader.get().run(path, self.case.inputs(seed), self.calls, needs)
-                ref = self.reference(seed)
-                ref = oracle.Reference(replace(ref.eager, state={}), ref.exact)  # the other process keeps its own buffers
-                for difference in oracle.compare(outcome, ref):
-                    yield Finding(difference.kind, "TRT010", f"saved, and loaded in a fresh process: {difference}")
+                outcome = run_in_fresh_process(path, self.case.inputs(seed), self.calls, self.case.micrograph)
+                for difference in oracle.compare(outcome, _without_module(self.reference(seed))):
+                    yield Finding(difference.kind, SAVED_ENGINE, f"saved, and loaded in a fresh process: {difference}")
 
 
 MODES: dict[str, Callable[[Running], Iterator[Finding]]] = {
@@ -149,6 +149,12 @@ MODES: dict[str, Callable[[Running], Iterator[Finding]]] = {
     "torch_compile": Running.torch_compile,
     "saved": Running.saved,
 }
+
+
+def _without_module(ref: oracle.Reference) -> oracle.Reference:
+    """What is left of a reference for a program in another process: buffers and attributes stay in that process."""
+    python = {path: value for path, value in ref.eager.python.items() if path.startswith("input ")}
+    return oracle.Reference(replace(ref.eager, state={}, python=python), ref.exact)
 
 
 def _fill(held: tuple[Any, ...], values: tuple[Any, ...]) -> None:

@@ -2,23 +2,23 @@
 const seconds = millis => millis >= 100_000 ? Math.round(millis / 1000) + " s" : millis >= 1000 ? (millis / 1000).toFixed(1) + " s" : Math.round(millis) + " ms";
 
 // points: [[label, value or null]…], in the order of versions. A point that differs from the one before it is marked.
-function sparkline(title, points, format = String) {
-  const W = 180, H = 46, top = 8, bottom = 34, values = points.map(point => point[1]).filter(value => value != null);
+function sparkline(title, points, format = String, marked = true) {
+  const W = 190, H = 46, top = 8, bottom = 34, values = points.map(point => point[1]).filter(value => value != null);
   if (!values.length) return h("div", {class: "plot"}, title, ": none");
   const low = Math.min(0, ...values), high = Math.max(...values, low + 1);
-  const x = k => points.length > 1 ? 8 + k * (W - 50) / (points.length - 1) : 8, y = value => bottom - (value - low) / (high - low) * (bottom - top);
+  const x = k => points.length > 1 ? 8 + k * (W - 62) / (points.length - 1) : 8, y = value => bottom - (value - low) / (high - low) * (bottom - top);
   let path = "", before = null;
   const dots = points.flatMap(([label, value], k) => {
     if (value == null) return [];
     path += (path ? "L" : "M") + x(k) + " " + y(value);
-    const changed = before != null && before !== value;
+    const changed = marked && before != null && before !== value;
     before = value;
     return s("circle", {class: "dot" + (changed ? " changed" : ""), cx: x(k), cy: y(value), r: changed ? 3.2 : 2.2}, s("title", {}, `${label}: ${format(value)}`));
   });
   const label = `${title}: ${points.map(([name, value]) => `${name} ${value == null ? "none" : format(value)}`).join(", ")}`;
   const change = values[0] !== values.at(-1) ? ` ${format(values[0])} → ${format(values.at(-1))}` : "";
-  return h("div", {class: "plot"}, h("span", {}, title, h("b", {}, change)), s("svg", {width: W, height: H, role: "img", "aria-label": label}, s("line", {class: "axis", x1: 4, x2: W - 42, y1: bottom + 3, y2: bottom + 3}),
-    s("path", {class: "line", d: path}), dots, s("text", {x: W - 36, y: y(values.at(-1)) + 4, "font-size": 12}, format(values.at(-1)))));
+  return h("div", {class: "plot"}, h("span", {}, title, h("b", {}, change)), s("svg", {width: W, height: H, role: "img", "aria-label": label}, s("line", {class: "axis", x1: 4, x2: W - 54, y1: bottom + 3, y2: bottom + 3}),
+    s("path", {class: "line", d: path}), dots, s("text", {x: W - 48, y: y(values.at(-1)) + 4, "font-size": 12}, format(values.at(-1)))));
 }
 
 // parts: [[label, millis]…] in order; each bar starts where the one before it ends.
@@ -36,17 +36,13 @@ function waterfall(parts, {width = 520, scale = 0, labels = 120} = {}) {
   return s("svg", {class: "waterfall", width, height: parts.length * 18 + 6, role: "img", "aria-label": label}, rows.flat());
 }
 
-// Points over the versions of one backend and target, for one micrograph.
-function versionsOf(column) {
-  const [backend, target] = D.columns[column];
-  return D.columns.flatMap(([b, t], k) => b === backend && t === target ? [k] : []);
-}
+// Points over the versions of one series, for one micrograph.
 function plotsOf(row, columns) {
   const point = (stage, table) => columns.map(c => {
     const i = D.cellAt(row, c, D.stages.indexOf(stage));
-    return [D.columns[c][2], D.stages.includes(stage) && i >= 0 ? D[table].get(i) ?? null : null];
+    return [versionOf(c), D.stages.includes(stage) && i >= 0 ? D[table].get(i) ?? null : null];
   });
-  const time = columns.map(c => [D.columns[c][2], compileMillis(row, c)]);
+  const time = columns.map(c => [versionOf(c), compileMillis(row, c)]);
   return {kernels: point("fusion", "kernels"), matches: point("postgrad", "matches"), time};
 }
 function compileMillis(row, column) {
@@ -57,4 +53,4 @@ function compileMillis(row, column) {
   }
   return seen ? sum : null;
 }
-const moved = points => new Set(points.map(point => point[1]).filter(value => value != null)).size > 1;
+const moves = points => new Set(points.map(point => point[1]).filter(value => value != null)).size > 1;

@@ -66,7 +66,7 @@ function sideBySide(before, after) {
   const near = new Uint8Array(rows.length);
   rows.forEach(([kind], k) => { if (kind === "differ") near.fill(1, Math.max(0, k - CONTEXT), k + CONTEXT + 1); });
   const differ = rows.filter(row => row[0] === "differ").length;
-  const table = h("table", {class: "sides", "data-differences": differ});
+  const table = h("table", {class: "sides", "data-differences": differ}, h("colgroup", {}, ["m", "", "m", ""].map(kind => h("col", {class: kind}))));
   for (let k = 0; k < rows.length;) {
     let same = k;
     while (same < rows.length && !near[same]) same++;

@@ -1,6 +1,5 @@
 // The columns of the matrix, unpacked into arrays: a filter is one pass over them.
 const raw = JSON.parse(document.getElementById("data").textContent);
-const inlineEvidence = JSON.parse(document.getElementById("inline").textContent);
 
 function unpack(raw) {
   const n = raw.verdict.length, wide = raw.columns.length, deep = raw.stages.length;
@@ -8,27 +7,23 @@ function unpack(raw) {
     ...raw, n,
     row: new Uint32Array(n), column: new Uint32Array(n), stage: new Uint8Array(n),
     verdict: Uint8Array.from(raw.verdict), reason: Uint32Array.from(raw.reason), millis: Float64Array.from(raw.millis),
-    place: new Map(),
   };
+  // Where a place of the full matrix has its cell; a typed array while the matrix is not absurdly sparse.
+  const size = raw.rows.length * wide * deep, index = size < 2e7 ? new Int32Array(size).fill(-1) : null, places = new Map();
   let cell = 0;
   for (let k = 0; k < raw.at.length; k += 2) {
     for (let at = raw.at[k]; at < raw.at[k] + raw.at[k + 1]; at++, cell++) {
       data.stage[cell] = at % deep;
       data.column[cell] = Math.floor(at / deep) % wide;
       data.row[cell] = Math.floor(at / deep / wide);
+      index ? (index[at] = cell) : places.set(at, cell);
     }
   }
-  // Where a place of the full matrix has its cell; a typed array while the matrix is not absurdly sparse.
-  const size = raw.rows.length * wide * deep;
-  const index = size < 2e7 ? new Int32Array(size).fill(-1) : null;
-  cell = 0;
-  for (let k = 0; k < raw.at.length; k += 2)
-    for (let at = raw.at[k]; at < raw.at[k] + raw.at[k + 1]; at++, cell++) index ? (index[at] = cell) : data.place.set(at, cell);
   data.cellAt = (row, column, stage) => {
     const at = (row * wide + column) * deep + stage;
-    return index ? index[at] : data.place.get(at) ?? -1;
+    return index ? index[at] : places.get(at) ?? -1;
   };
-  for (const name of ["findings", "url", "flaky", "kernels", "matches"]) {
+  for (const name of ["findings", "url", "flaky", "surprise", "kernels", "matches"]) {
     const [cells, values] = raw[name];
     data[name] = new Map(cells.map((at, k) => [at, values[k]]));
   }
@@ -51,47 +46,39 @@ const NOT_JUDGED = new Set(["unavailable", "blocked", "unsupported"].map(word =>
 const FAILS = new Set(["fail", "fallback", "error", "timeout", "xfail"].map(word => verdictNumber.get(word)));
 const REFERENCE = "eager";  // not a compiler: that it passes says nothing about compilers
 
-const columnLabel = c => [D.columns[c][0], D.columns[c][1], D.columns[c][2]].filter(Boolean).join(" ");
-const cellName = i => [D.stages[D.stage[i]], D.columns[D.column[i]][0], D.columns[D.column[i]][1], D.rows[D.row[i]]].join("/");
+const backendOf = c => D.columns[c][0], targetOf = c => D.columns[c][1], versionOf = c => D.columns[c][2], machineOf = c => D.columns[c][3];
+const joined = (...parts) => parts.filter(Boolean).join(" ");
+const seriesLabel = c => joined(backendOf(c), targetOf(c), machineOf(c));
+const columnLabel = c => joined(backendOf(c), targetOf(c), versionOf(c), machineOf(c));
+const seriesOf = c => D.columns.flatMap((_, k) => seriesLabel(k) === seriesLabel(c) ? [k] : []);
+const cellName = i => [D.stages[D.stage[i]], backendOf(D.column[i]), targetOf(D.column[i]), D.rows[D.row[i]]].join("/");
 const reasonOf = i => D.strings[D.reason[i]];
+const isUnexpected = i => Boolean(D.surprise.get(i) ?? D.verdicts[D.verdict[i]][3]);
 const numbers = new Intl.NumberFormat("en-US");
 const count = n => numbers.format(n);
+const counted = (n, noun) => `${count(n)} ${noun}${n === 1 ? "" : "s"}`;
 
 // ------------------------------------------------------------------------------------------- evidence
-// A page opened from a file may not fetch its neighbours, but may run them: each is one call of this function.
-const waiting = new Map();
-const arrived = new Map(Object.entries(inlineEvidence));
-window.conformanceEvidence = (digest, value) => {
-  arrived.set(digest, value);
-  waiting.get(digest)?.resolve(value);
-  waiting.delete(digest);
-};
+// Pieces of compressed JSON inside the page, opened when they are wanted.
+const opening = new Map();
 
-function fetchEvidence(digest) {
-  if (arrived.has(digest)) return Promise.resolve(arrived.get(digest));
-  if (!D.folder) return Promise.reject(new Error("This page was made without its evidence."));
-  if (!/^[0-9a-f]{1,64}$/.test(digest)) return Promise.reject(new Error("not a digest"));
-  if (waiting.has(digest)) return waiting.get(digest).promise;
-  const wait = {};
-  wait.promise = new Promise((resolve, reject) => Object.assign(wait, {resolve, reject}));
-  waiting.set(digest, wait);
-  const script = document.createElement("script");
-  script.src = encodeURIComponent(D.folder) + "/" + digest + ".js";
-  script.onerror = () => {
-    waiting.delete(digest);
-    wait.reject(new Error(`Not found: keep the folder ${D.folder} beside this page.`));
-  };
-  document.head.append(script);
-  return wait.promise;
+function openPiece(name) {
+  if (!opening.has(name)) opening.set(name, unpacked(document.getElementById("piece-" + name)?.textContent));
+  return opening.get(name);
 }
 
-function fetchText(digest) {
-  if (arrived.has(digest)) return Promise.resolve(arrived.get(digest));
-  if (D.missing.includes(digest) || !D.prefix && D.folder) return Promise.reject(new Error("This text was not beside the record when the page was made."));
-  return fetchEvidence(digest.slice(0, D.prefix || 1)).then(bundle => bundle[digest]);
+async function unpacked(text) {
+  if (text === undefined) throw new Error("This page was made without it.");
+  if (typeof DecompressionStream === "undefined") throw new Error("This browser is too old to open the evidence (it has no DecompressionStream).");
+  const bytes = Uint8Array.from(atob(text), character => character.charCodeAt(0));
+  return new Response(new Blob([bytes]).stream().pipeThrough(new DecompressionStream("deflate"))).json();
 }
 
-const cellEvidence = i => fetchEvidence(D.chunks[Math.floor(i / D.chunk)]).then(list => list[i % D.chunk]);
+const cellEvidence = i => openPiece("c" + Math.floor(i / D.chunk)).then(list => list[i % D.chunk]);
+function fetchText(reference) {
+  if (!reference) return Promise.reject(new Error("This text was not beside the record when the page was made."));
+  return openPiece("t" + reference[0]).then(list => list[reference[1]]);
+}
 
 // --------------------------------------------------------------------------------------------- elements
 // Text of a record only ever becomes a text node.
@@ -107,9 +94,14 @@ function fill(element, attributes, children) {
     else if (value === true) element.setAttribute(name, "");
     else if (value !== false && value != null) element.setAttribute(name, value);
   }
-  element.append(...children.flat().filter(child => child != null && child !== false));
+  element.append(...children.flat(2).filter(child => child != null && child !== false));
   return element;
 }
 function signOf(verdict) {
   return h("i", {class: "sign " + verdictClass(verdict), "aria-hidden": "true"}, D.verdicts[verdict][1]);
+}
+// A cell as a small button that opens it.
+function cellButton(i, extra = "") {
+  return h("button", {type: "button", class: `c on ${verdictClass(D.verdict[i])} ${extra}`, "aria-label": describeCell(i), title: describeCell(i),
+    onclick: event => openCell(i, event.currentTarget)}, D.verdicts[D.verdict[i]][1]);
 }

@@ -5,7 +5,7 @@ let nameWidth = 240, active = null, drawn = "";  // active: {line, group, stage}
 
 function layout() {
   const longest = shown.lines.reduce((most, line) => Math.max(most, line < 0 ? 0 : D.rows[line].length - D.familyNames[D.family[line]].length), 14);
-  nameWidth = Math.min(Math.max(200, longest * 7.6 + 50), Math.max(200, grid.clientWidth * .4));
+  nameWidth = Math.min(Math.max(150, longest * 7.6 + 50), Math.max(150, grid.clientWidth * (narrow.matches ? .62 : .42)));
   const width = nameWidth + shown.columns.length * groupPitch() + 20;
   body.style.height = shown.lines.length * ROW + 30 + "px";
   body.style.width = head.style.width = width + "px";
@@ -14,7 +14,7 @@ function layout() {
   drawn = "";
 }
 // A group is as wide as its signs, but never narrower than its heading needs.
-const groupPitch = () => Math.max(shown.stages.length * CELL + GAP, 118);
+const groupPitch = () => Math.max(shown.stages.length * CELL + GAP, shown.columns.some(machineOf) ? 160 : 118);
 const cellLeft = (k, m) => nameWidth + k * groupPitch() + m * CELL;
 
 function paintGrid() {
@@ -27,16 +27,16 @@ function paintGrid() {
   drawn = now;
   paintHead(left, right);
   paintRows(first, last, left, right);
-  grid.setAttribute("aria-activedescendant", active ? "at" : "");
+  active ? grid.setAttribute("aria-activedescendant", "at") : grid.removeAttribute("aria-activedescendant");
 }
 
 function paintHead(left, right) {
-  const parts = [h("div", {class: "corner"}, `${count(shown.lines.filter(line => line >= 0).length)} micrographs`)];
+  const parts = [h("div", {class: "corner"}, counted(shown.lines.filter(line => line >= 0).length, "micrograph"))];
   parts[0].style.width = nameWidth + "px";
   for (let k = left; k < right; k++) {
-    const c = shown.columns[k], [backend, target, version] = D.columns[c], [pass, all] = shown.byColumn[c];
+    const c = shown.columns[k], [pass, all] = shown.byColumn[c];
     const group = h("div", {class: "group", title: `${columnLabel(c)}: ${count(pass)} of ${count(all)} cells pass`},
-      h("b", {}, backend), h("span", {}, [target, version].filter(Boolean).join(" · ")), h("span", {}, `${count(pass)} of ${count(all)}`),
+      h("b", {}, backendOf(c)), h("span", {}, [targetOf(c), versionOf(c), machineOf(c)].filter(Boolean).join(" · ")), h("span", {}, `${count(pass)} of ${count(all)}`),
       h("div", {class: "letters"}, shown.stages.map((stage, m) =>
         h("i", {title: D.stages[stage], class: active && active.group === k && active.stage === m ? "at" : null}, D.letters[stage]))));
     group.style.left = cellLeft(k, 0) + "px";
@@ -89,7 +89,7 @@ function setWidth(row) {
 }
 
 function writeFamily(row, family) {
-  const [pass, all] = shown.byFamily(family);
+  const [pass, all] = shown.byFamily[family];
   row.element.className = "row family";
   row.name.title = row.title = "";
   row.name.replaceChildren(D.familyNames[family], h("em", {}, `${count(pass)} of ${count(all)}`));
@@ -120,7 +120,7 @@ function writeNote(row, said) {
 function whyOf(at) {
   for (const column of shown.columns) for (const stage of shown.stages) {
     const i = D.cellAt(at, column, stage);
-    if (i >= 0 && shown.chosen[i] === 2 && D.reason[i] && (D.verdicts[D.verdict[i]][3] || FAILS.has(D.verdict[i]))) return `${D.stages[stage]}: ${reasonOf(i)}`;
+    if (i >= 0 && shown.chosen[i] === 2 && D.reason[i] && (isUnexpected(i) || FAILS.has(D.verdict[i]))) return `${D.stages[stage]}: ${reasonOf(i)}`;
   }
   return "";
 }
@@ -175,7 +175,7 @@ function activate(place, {follow = true} = {}) {
   if (place && follow) scrollTo(place);
   paintGrid();
   const i = activeCell();
-  if (i >= 0 && i !== opened && !panel.hidden) openCell(i);
+  if (i >= 0 && i !== opened && !panel.hidden) openCell(i, grid);
 }
 
 function scrollTo(place) {
@@ -194,6 +194,7 @@ function wireGrid() {
     requestAnimationFrame(() => { asked = false; paintGrid(); });
   });
   new ResizeObserver(() => {
+    if (state.view !== "matrix") return;
     layout();
     if (active && !panel.hidden) scrollTo(active);
     paintGrid();
@@ -202,7 +203,7 @@ function wireGrid() {
     const i = cellOfElement(event.target);
     if (i < 0) return;
     activate(placeOf(i), {follow: false});
-    openCell(i);
+    openCell(i, grid);
   });
   body.addEventListener("mouseover", event => {
     const i = cellOfElement(event.target);

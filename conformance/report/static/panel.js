@@ -1,15 +1,19 @@
 // What a cell shows when it is opened.
 const panel = document.getElementById("panel");
-let opened = -1;
+let opened = -1, opener = null;
 
-function openCell(i) {
+function openCell(i, from = null) {
   opened = i;
+  opener = from ?? opener;
   panel.hidden = false;
   change({cell: cellKey(i)}, {quiet: true});
   const evidence = h("div", {class: "evidence", "aria-busy": "true"}, h("p", {class: "note"}, "Loading…"));
-  panel.replaceChildren(...heading(i), stagesOf(i), evidence, ...overVersions(i), ...elsewhere(i), ...timeOf(i), ...commands(i));
+  panel.replaceChildren(...heading(i), stagesOf(i), ...against(i), evidence, ...overVersions(i), ...elsewhere(i), ...timeOf(i), ...commands(i));
   panel.scrollTop = 0;
   hideTip();
+  if (from && from !== grid) panel.focus({preventScroll: true});
+  // The panel takes room from the view; what was clicked stays in sight.
+  if (from && from !== grid) requestAnimationFrame(() => from.scrollIntoView({block: "nearest", inline: "nearest"}));
   cellEvidence(i).then(found => { if (opened === i) showEvidence(evidence, i, found); },
     error => { if (opened === i) { evidence.replaceChildren(h("p", {class: "note"}, error.message)); evidence.setAttribute("aria-busy", "false"); } });
 }
@@ -19,7 +23,8 @@ function closePanel() {
   panel.hidden = true;
   opened = -1;
   change({cell: ""}, {quiet: true});
-  grid.focus({preventScroll: true});
+  (opener?.isConnected ? opener : state.view === "matrix" ? grid : view).focus({preventScroll: true});
+  opener = null;
   return true;
 }
 
@@ -27,7 +32,7 @@ function heading(i) {
   const v = D.verdict[i], [word, , meaning] = D.verdicts[v], reason = reasonOf(i), flaky = D.flaky.get(i);
   const said = (D.findings.get(i) ?? []).map(one => one.map(part => D.strings[part]));
   return [
-    h("div", {class: "titlebar"}, h("h2", {}, D.rows[D.row[i]]), h("button", {class: "icon", type: "button", onclick: closePanel, "aria-label": "Close (Esc)", title: "Esc"}, "✕")),
+    h("div", {class: "titlebar"}, h("h2", {}, D.rows[D.row[i]]), h("a", {class: "icon", href: "#" + addressOf({cell: cellKey(i)}), title: "A link that opens this cell"}, "Link"), h("button", {class: "icon", type: "button", onclick: closePanel, "aria-label": "Close (Esc)", title: "Esc"}, "✕")),
     h("p", {class: "where"}, `${D.stages[D.stage[i]]} · ${columnLabel(D.column[i])}`),
     h("div", {class: "said"}, h("span", {class: "badge " + verdictClass(v), id: "opened-verdict"}, `${D.verdicts[v][1]} ${word}`), " ", h("span", {class: "soft"}, meaning),
       flaky ? h("p", {class: "soft"}, "Flaky: " + flaky.map(k => D.verdicts[k][0]).join(", ") + " on the same version.") : null),
@@ -47,7 +52,7 @@ function upstream(i) {
   return /^https?:\/\//.test(url) ? h("p", {}, "Upstream: ", h("a", {href: url, rel: "noopener noreferrer", target: "_blank"}, url)) : null;
 }
 
-function jump(i) { return () => { activate(placeOf(i)); if (opened !== i) openCell(i); }; }
+function jump(i) { return () => { if (state.view === "matrix") activate(placeOf(i)); if (opened !== i) openCell(i); }; }
 
 function stagesOf(i) {
   const cells = D.stages.map((_, m) => D.cellAt(D.row[i], D.column[i], m)).filter(k => k >= 0);
@@ -68,18 +73,48 @@ function elsewhere(i) {
 }
 
 function overVersions(i) {
-  const columns = versionsOf(D.column[i]);
+  const columns = seriesOf(D.column[i]);
   if (columns.length < 2) return [];
   const {kernels, matches, time} = plotsOf(D.row[i], columns);
-  return [h("h3", {}, "Over versions"), h("div", {class: "plots"}, sparkline("kernels", kernels), sparkline("matches", matches), sparkline("compile time", time, seconds))];
+  return [h("h3", {}, "Over versions"), h("div", {class: "plots"}, sparkline("kernels", kernels), sparkline("matches", matches), sparkline("time", time, seconds, false))];
 }
+
+// What the same cell of the version before it showed otherwise: facts, and texts side by side.
+function against(i) {
+  const pair = pairWith(D.column[i]), [before, after] = pair ? [pair.old, pair.new].map(c => D.cellAt(D.row[i], c, D.stage[i])) : [-1, -1];
+  if (before < 0 || after < 0) return [];
+  const place = h("div", {class: "against"});
+  Promise.all([cellEvidence(before), cellEvidence(after)]).then(([old, now]) => {
+    const texts = Object.keys(now.texts ?? {}).filter(name => old.texts?.[name] && now.texts[name] && String(old.texts[name]) !== String(now.texts[name]));
+    const verdicts = D.verdict[before] !== D.verdict[after] ? [["verdict", D.verdicts[D.verdict[before]][0], D.verdicts[D.verdict[after]][0]]] : [];
+    const rows = [...verdicts, ...leaves(old.facts, now.facts)], [from, to] = [before, after].map(k => versionOf(D.column[k]));
+    if (!rows.length && !texts.length) return;
+    place.append(h("h3", {}, `What differs: ${from} → ${to}`), h("table", {class: "facts"}, rows.slice(0, 60).map(([name, a, b]) => h("tr", {}, h("td", {}, name), h("td", {class: "mono"}, `${a} → ${b}`)))),
+      ...texts.slice(0, 6).flatMap(name => [h("h3", {}, `${name}, ${from} and ${to}`), pairBox(name, old.texts[name], name, now.texts[name])]));
+  }, () => {});
+  return [place];
+}
+
+// [path, old, new] of what differs in two tables of facts; what only one of them has was not recorded by the other.
+function leaves(a, b, path = "") {
+  const table = value => value !== null && typeof value === "object" && !Array.isArray(value);
+  const counts = [a, b].every(one => Object.values(one).every(value => typeof value === "number"));
+  return Object.keys({...a, ...b}).flatMap(name => {
+    const [x, y] = [a[name] ?? (counts ? 0 : undefined), b[name] ?? (counts ? 0 : undefined)], inner = path ? `${path}.${name}` : name;
+    if (x === undefined || y === undefined || JSON.stringify(x) === JSON.stringify(y)) return [];
+    return table(x) && table(y) ? leaves(x, y, inner) : [[inner, factText(x), factText(y)]];
+  });
+}
+const factText = value => Array.isArray(value) ? value.map(factText).join(", ") || "none" : typeof value === "object" && value ? JSON.stringify(value) : String(value);
 
 // -------------------------------------------------------------------------------------------- evidence
 const OWN_SECTION = ["matches", "guards", "counters"];
 
-function showEvidence(place, i, {facts = {}, texts = {}, reason, findings, micrograph, reused}) {
+function showEvidence(place, i, {facts = {}, texts = {}, reason, findings, micrograph, reused, cause, title}) {
   const parts = [];
   if (reason) panel.querySelector(".reason")?.replaceChildren(reason);
+  if (title) parts.push(h("p", {class: "note"}, title));
+  if (cause) parts.push(h("p", {}, "Blocked by ", h("code", {}, cause)));
   if (findings) panel.querySelector("#findings").replaceChildren(...findingsOf(findings));
   for (const name of OWN_SECTION) if (name in facts) parts.push(h("h3", {}, name), factValue(facts[name]));
   const rest = Object.entries(facts).filter(([name]) => !OWN_SECTION.includes(name));
@@ -88,8 +123,8 @@ function showEvidence(place, i, {facts = {}, texts = {}, reason, findings, micro
   parts.push(textPlace);
   earlierGraph(i, texts).then(earlier => textPlace.replaceChildren(...textsOf(earlier ? {...earlier, ...texts} : texts)));
   const run = D.runs[D.run.length ? D.run[i] : 0];
-  const said = [["record", run.file], ["suite", run.suite], ["started", run.started], ["python", run.python], ["machine", run.machine],
-    ...Object.entries(run.backends[D.columns[D.column[i]][0]] ?? {}), ["micrograph digest", micrograph], ["reused", reused ? "from the run that was resumed" : ""]];
+  const said = [["record", run.file], ["suite", run.suite], ["commit", run.commit], ["started", run.started], ["python", run.python], ["machine", run.machine],
+    ...Object.entries(run.backends[backendOf(D.column[i])] ?? {}), ["micrograph digest", micrograph], ["reused", reused ? "from the run that was resumed" : ""]];
   parts.push(h("h3", {}, "Run"), factTable(said.filter(([, value]) => value)));
   place.replaceChildren(...parts);
   place.setAttribute("aria-busy", "false");
@@ -126,19 +161,22 @@ function textsOf(texts) {
   for (const name of names) {
     if (done.has(name)) continue;
     if (!/\bbefore\b/.test(name)) continue;
+    if (!texts[name]) continue;
     const earlier = /\(of (\w+)\)/.exec(name)?.[1], stem = name.replace(/\bbefore\b/, "").replace(/\(of .*/, "").replace(/\s+/g, " ").trim();
     const after = earlier ? "graph" : names.find(other => /\bafter\b/.test(other) && other.replace(/\bafter\b/, "").replace(/\s+/g, " ").trim() === stem);
-    if (!after) continue;
+    if (!after || !texts[after]) continue;
     done.add(name).add(after);
     parts.push(h("h3", {}, `${stem || "graph"}, ` + (earlier ? `after ${earlier} and here` : "before and after")), pairBox(name, texts[name], after, texts[after]));
   }
-  for (const name of names) if (!done.has(name)) parts.push(h("h3", {}, name), textBox(name, texts[name]));
+  const rest = names.filter(name => !done.has(name)), missing = rest.filter(name => !texts[name]);
+  for (const name of rest) if (texts[name]) parts.push(h("h3", {}, name), textBox(name, texts[name]));
+  if (missing.length) parts.push(h("p", {class: "note"}, `Not beside the record when this page was made: ${missing.join(", ")}.`));
   return parts;
 }
 
 // A stage that shows only its own graph is shown beside that of the stage before it.
 function earlierGraph(i, texts) {
-  if (!("graph" in texts)) return Promise.resolve(null);
+  if (!texts.graph) return Promise.resolve(null);
   for (let m = D.stage[i] - 1; m >= 0; m--) {
     const k = D.cellAt(D.row[i], D.column[i], m);
     if (k >= 0) return cellEvidence(k).then(({texts: other = {}}) => {
@@ -148,6 +186,8 @@ function earlierGraph(i, texts) {
   }
   return Promise.resolve(null);
 }
+
+const isGraph = (name, text) => /graph|before|after/i.test(name) || text.slice(0, 2000).includes("def forward(");
 
 function toolbar(box, label, modes) {
   const scroll = h("div", {class: "scroll", tabindex: 0});
@@ -165,7 +205,7 @@ function pairBox(beforeName, beforeDigest, afterName, afterDigest) {
     const sides = sideBySide(before.text, after.text);
     const modes = sides ? [["Side by side", () => sides.table]] : [];
     modes.push(["Before", () => code(beforeName, before)], ["After", () => code(afterName, after)]);
-    const pictures = [drawGraph(before.text), drawGraph(after.text)];
+    const pictures = [[beforeName, before], [afterName, after]].map(([name, {text}]) => isGraph(name, text) ? drawGraph(text) : null);
     if (pictures[0]) modes.push(["Draw before", () => pictures[0]]);
     if (pictures[1]) modes.push(["Draw after", () => pictures[1]]);
     toolbar(box, sides ? (sides.differ ? `${sides.differ} lines differ` : "no difference") : "too long to compare", modes);
@@ -176,7 +216,7 @@ function pairBox(beforeName, beforeDigest, afterName, afterDigest) {
 function textBox(name, digest) {
   const box = h("div", {class: "text", "aria-busy": "true"}, h("pre", {}, "Loading…"));
   fetchText(digest).then(found => {
-    const picture = /graph|before|after/i.test(name) ? drawGraph(found.text) : null;
+    const picture = isGraph(name, found.text) ? drawGraph(found.text) : null;
     const modes = [["Text", () => code(name, found)]];
     if (picture) modes.push(["Draw", () => picture]);
     const lines = found.text.split("\n").length;
@@ -194,16 +234,18 @@ function code(name, {text, cut}) {
 // --------------------------------------------------------------------------------------------- commands
 const quote = word => /^[\w@%+=:,./-]+$/.test(word) ? word : "'" + word.replaceAll("'", "'\\''") + "'";
 
+const commandLine = line => h("div", {class: "cmd"}, h("code", {}, line), copyButton(line));
+
 function commands(i) {
   const [backend, target] = D.columns[D.column[i]], name = cellName(i);
   const lines = [`conformance show ${quote(name)}`, `conformance triage ${quote(name)}`,
     `pytest -m ${quote(`stage_${D.stages[D.stage[i]]}`)} --backend ${quote(backend)} --target ${quote(target)} --micrograph ${quote(D.rows[D.row[i]])}`];
-  return [h("h3", {}, "See it yourself"), ...lines.map(line => h("div", {class: "cmd"}, h("code", {}, line), copyButton(line)))];
+  return [h("h3", {}, "See it yourself"), ...lines.map(commandLine)];
 }
 
-function copyButton(text) {
-  return h("button", {class: "icon", type: "button", onclick: event => {
-    const button = event.currentTarget, said = word => { button.textContent = word; setTimeout(() => { button.textContent = "Copy"; }, 1200); };
-    navigator.clipboard ? navigator.clipboard.writeText(text).then(() => said("Copied"), () => said("Not allowed")) : said("Not allowed");
-  }}, "Copy");
+function copyButton(text, label = "Copy") {
+  return h("button", {class: "icon", type: "button", title: text, onclick: event => {
+    const button = event.currentTarget, say = word => { button.textContent = word; setTimeout(() => { button.textContent = label; }, 1200); };
+    navigator.clipboard ? navigator.clipboard.writeText(text).then(() => say("Copied"), () => say("Not allowed")) : say("Not allowed");
+  }}, label);
 }

@@ -1,36 +1,43 @@
 // What is looked at. It lives in the address, so that a view can be sent to somebody.
-const SETS = ["stage", "backend", "target", "version", "family", "verdict", "kind"];
-const VIEWS = [["matrix", "Matrix"], ["heat", "Heat map"], ["trends", "Trends"], ["time", "Time"]];
-const ALL = "*";  // every version; without a choice, the newest of each backend and target
+const SETS = ["stage", "backend", "target", "machine", "version", "family", "verdict", "kind"];
+const WORDS_IN_ADDRESS = ["q", "only", "cell", "pair"];
+const narrow = matchMedia("(max-width: 700px)");
+const ALL = "*";  // every version; without a choice, the newest of each series
+
+// Views in their order; those of `D.views` are there only when the page has data for them.
+const VIEWS = new Map();
+function addView(name, draw) { if (name in D.views) VIEWS.set(name, {label: D.views[name].label, draw: () => draw(D.views[name].data)}); }
+const firstView = () => VIEWS.has("moved") ? "moved" : "matrix";
 
 function emptyState() {
-  return {view: "matrix", q: "", only: "", cell: "", ...Object.fromEntries(SETS.map(name => [name, new Set()]))};
+  return {view: firstView(), q: "", only: "", cell: "", pair: "", ...Object.fromEntries(SETS.map(name => [name, new Set()]))};
 }
-let state = emptyState();
-let listeners = [];
+let state = null;
+const listeners = [];
 
 function readHash() {
   const found = emptyState();
   let given;
   try { given = new URLSearchParams(location.hash.slice(1)); } catch { return found; }
   for (const name of SETS) for (const value of given.getAll(name)) found[name].add(value);
-  for (const name of ["q", "only", "cell"]) found[name] = given.get(name) ?? "";
-  if (VIEWS.some(([name]) => name === given.get("view"))) found.view = given.get("view");
+  for (const name of WORDS_IN_ADDRESS) found[name] = given.get(name) ?? "";
+  if (VIEWS.has(given.get("view"))) found.view = given.get("view");
+  else if (found.cell || SETS.some(name => found[name].size)) found.view = "matrix";
   return found;
 }
 
-function writeHash() {
-  const said = new URLSearchParams();
-  if (state.view !== "matrix") said.set("view", state.view);
-  for (const name of SETS) for (const value of state[name]) said.append(name, value);
-  for (const name of ["q", "only", "cell"]) if (state[name]) said.set(name, state[name]);
-  const hash = said.toString().replaceAll("%2F", "/").replaceAll("%40", "@");
-  if (location.hash.slice(1) !== hash) history.replaceState(null, "", hash ? "#" + hash : location.pathname + location.search);
+function addressOf(part = {}) {
+  const of = {...state, ...part}, parts = new URLSearchParams();
+  if (of.view !== firstView()) parts.set("view", of.view);
+  for (const name of SETS) for (const value of of[name]) parts.append(name, value);
+  for (const name of WORDS_IN_ADDRESS) if (of[name]) parts.set(name, of[name]);
+  return parts.toString().replaceAll("%2F", "/").replaceAll("%40", "@");
 }
 
 function change(part, {quiet = false} = {}) {
   Object.assign(state, part);
-  writeHash();
+  const hash = addressOf();
+  if (location.hash.slice(1) !== hash) history.replaceState(null, "", hash ? "#" + hash : location.pathname + location.search);
   if (!quiet) for (const listen of listeners) listen();
 }
 
@@ -41,18 +48,17 @@ function toggle(name, value) {
 }
 
 const filtered = () => state.q || state.only || SETS.some(name => state[name].size);
+const wanted = (name, value) => !state[name].size || state[name].has(value);
 
-// A cell in the address: its name, and the version where there are several.
-const cellKey = i => cellName(i) + (D.columns[D.column[i]][2] ? "@" + D.columns[D.column[i]][2] : "");
+// A cell in the address: its name, the version, and the machine where there are several.
+const cellKey = i => `${cellName(i)}@${joined(versionOf(D.column[i]), machineOf(D.column[i]))}`;
 function cellOfKey(key) {
-  const parts = key.split("/"), stage = D.stages.indexOf(parts[0]);
-  const rest = parts.slice(3).join("/");
-  for (let c = D.columns.length - 1; c >= 0; c--) {
-    const [backend, target, variant] = D.columns[c];
-    if (backend !== parts[1] || target !== parts[2]) continue;
-    for (const name of [rest.endsWith("@" + variant) ? rest.slice(0, -variant.length - 1) : null, rest]) {
-      const row = name === null ? -1 : D.rows.indexOf(name);
-      if (row >= 0 && stage >= 0 && (name !== rest || !rest.includes("@"))) return D.cellAt(row, c, stage);
+  const [stage, backend, target] = key.split("/"), m = D.stages.indexOf(stage), rest = key.split("/").slice(3).join("/");
+  for (let c = D.columns.length - 1; c >= 0 && m >= 0; c--) {
+    if (backendOf(c) !== backend || targetOf(c) !== target) continue;
+    for (const end of ["@" + joined(versionOf(c), machineOf(c)), "@" + versionOf(c), ""]) {
+      const row = rest.endsWith(end) ? D.rows.indexOf(rest.slice(0, rest.length - end.length)) : -1;
+      if (row >= 0) return D.cellAt(row, c, m);
     }
   }
   return -1;

@@ -41,6 +41,8 @@ class _AfterTorch:
             return None
         sys.meta_path.remove(self)
         spec: Any = importlib.util.find_spec("torch")
+        if spec is None:
+            return None
         load = spec.loader.exec_module
 
         def exec_module(module: Any) -> None:

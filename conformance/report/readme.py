@@ -1,0 +1,73 @@
+"""The README's table of recorded runs, made from the records themselves: `python -m conformance.report.readme`."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from itertools import groupby
+from pathlib import Path
+
+import click
+
+from conformance import record
+from conformance.errors import UsageError
+from conformance.report.document import Block, Paragraph, Table, markdown
+from conformance.report.load import load
+from conformance.report.matrix import Column, Matrix, combine
+from conformance.report.style import counted
+from conformance.report.totals import Total
+
+BEGIN = "<!-- records: made by `python -m conformance.report.readme`; do not edit by hand -->"
+END = "<!-- records: end -->"
+
+
+def summary(matrix: Matrix) -> Iterator[Block]:
+    """How many micrographs and stages, what is unexpected, and a row a series (versions with equal totals together)."""
+    unexpected = sum(record.is_unexpected(entry.line) for entry in matrix.entries.values())
+    found = f"{counted(unexpected, 'cell')} unexpected" if unexpected else "nothing unexpected"
+    sizes = f"{counted(len(matrix.rows), 'micrograph')}, {counted(len(matrix.stages), 'stage')}"
+    records, cells = counted(len(matrix.runs), "record"), counted(len(matrix.entries), "cell")
+    yield Paragraph(f"{records} of {sizes}: {cells}, {found}.")
+    head = ["backend", "target", "recorded on", "versions", "pass", "and the rest"]
+    yield Table(head, list(_rows(matrix)), frozenset({4}))
+
+
+def _rows(matrix: Matrix) -> Iterator[list[str]]:
+    totals = {
+        column: sum((one.verdicts for one in stages.values()), Total().verdicts)
+        for column, stages in matrix.totals().items()
+    }
+    machines = {key.column: " ".join(filter(None, entry.run.machine)) for key, entry in matrix.entries.items()}
+
+    def alike(column: Column) -> tuple[object, ...]:
+        return (*column.series[:2], machines[column], sorted(totals[column].items()))
+
+    for _, group in groupby(matrix.columns, key=alike):
+        columns: list[Column] = list(group)
+        total = Total(totals[columns[0]])
+        rest = ", ".join(f"{count:,} {word}" for word, count in total.present() if word != "pass")
+        versions = ", ".join(column.version for column in columns)
+        first = columns[0]
+        yield [first.backend, first.target, machines[first], versions, f"{total.passed:,} of {total.cells:,}", rest]
+
+
+def renewed(text: str, matrix: Matrix) -> str:
+    """The document with the part between its two markers made again."""
+    before, found, rest = text.partition(BEGIN)
+    _, ended, after = rest.partition(END)
+    if not found or not ended:
+        raise UsageError(f"no place for the records in the document: it needs the two lines {BEGIN} and {END}")
+    return f"{before}{BEGIN}\n\n{markdown(summary(matrix))}\n{END}{after}"
+
+
+@click.command()
+@click.argument("document", type=click.Path(path_type=Path), default=Path("README.md"))
+@click.argument("records", nargs=-1, type=click.Path(path_type=Path))
+def main(document: Path, records: tuple[Path, ...]) -> None:
+    """Write the table of recorded runs into DOCUMENT (default: README.md), from RECORDS (default: reports/*.jsonl)."""
+    matrix = combine(load(records or sorted((document.parent / "reports").glob("*.jsonl"))))
+    document.write_text(renewed(document.read_text(encoding="utf-8"), matrix), encoding="utf-8")
+    click.echo(f"wrote the table of {counted(len(matrix.runs), 'record')} into {document}")
+
+
+if __name__ == "__main__":
+    main()

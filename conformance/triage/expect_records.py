@@ -1,0 +1,284 @@
+"""Expectations made from recorded runs: what failed in which releases, as entries of `fixtures/expectations/*.toml`.
+
+Only cells that the records measured are touched. Of an entry that still matches, the words a person wrote (why, link,
+comment) are kept and the versions are brought up to date; an entry whose cells pass in every record is removed.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+import tomllib
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field, replace
+from fnmatch import fnmatchcase
+from pathlib import Path
+from typing import Any
+
+from packaging.version import Version
+
+from conformance import expectations
+from conformance.errors import UsageError
+from conformance.record import Run, read
+from conformance.verdict import Verdict
+
+BAD = {"fail", "error", "fallback", "timeout", "xfail"}
+GOOD = {"pass", "xpass"}
+
+
+@dataclass(frozen=True)
+class Entry:
+    """One `[[expect]]`: the comment above it, its cells, and the rest."""
+
+    cells: tuple[str, ...]
+    fact: str  # `kind = "…"` or `verdict = "…"`
+    when: str
+    link: str  # `url = "…"` or `repro = "…"`
+    why: str
+    comment: str = ""
+
+    def text(self) -> str:
+        names = self.cells
+        cell = (
+            json.dumps(names[0])
+            if len(names) == 1
+            else "[\n" + "".join(f"    {json.dumps(name)},\n" for name in names) + "]"
+        )
+        lines = [
+            self.comment.rstrip(),
+            "[[expect]]",
+            f"cell = {cell}",
+            self.fact,
+            f"when = {json.dumps(self.when)}" if self.when else "",
+        ]
+        return (
+            "\n".join(line for line in (*lines, self.link, f"why = {json.dumps(self.why, ensure_ascii=False)}") if line)
+            + "\n"
+        )
+
+
+@dataclass
+class History:
+    """What became of one cell in the releases that were recorded, oldest first."""
+
+    package: str  # whose version counts: `torch`, or the backend's own
+    facts: dict[Version, str] = field(default_factory=dict)  # release → the fact; "" where the cell passed
+    reasons: dict[str, str] = field(default_factory=dict)  # fact → what the newest release showed
+    links: tuple[str, ...] = ()
+
+    def spans(self, fact: str) -> list[str]:
+        """The versions in which this fact was measured, as conditions. Releases in which the cell was not seen are passed over."""
+        found: list[str] = []
+        first: Version | None = None
+        releases = sorted(self.facts)
+        for release in releases:
+            if self.facts[release] == fact:
+                first = first or release
+            elif first:
+                found.append(
+                    self._span(
+                        first, f"<{_minor(release)}" if _minor(release) != _minor(first) else f"<{release.public}"
+                    )
+                )
+                first = None
+        if first:
+            newest = releases[-1]
+            found.append(self._span(first, f"<{newest.major}.{newest.minor + 1}"))
+        return found
+
+    def _span(self, first: Version, below: str) -> str:
+        return f"{self.package}>={_minor(first)},{below}"
+
+
+def _minor(version: Version) -> str:
+    return f"{version.major}.{version.minor}"
+
+
+# -------------------------------------------------------------------------------------------------------- from records
+
+
+def histories(records: Iterable[Path], glob: str = "*") -> dict[str, History]:
+    """What the records say of each cell whose micrograph matches the glob."""
+    found: dict[str, History] = {}
+    runs = sorted((read(path) for path in records), key=lambda run: _torch(run))
+    for run in runs:
+        for name, line in run.cells.items():
+            _, backend, _, micrograph = name.split("/", 3)
+            fact = fact_of(line)
+            if fact is None or not fnmatchcase(micrograph, glob):
+                continue
+            package, version = _version(run, backend)
+            history = found.setdefault(name, History(package))
+            history.facts[version] = fact
+            history.links = tuple(line.get("upstream", ())) or history.links
+            if fact:
+                history.reasons[fact] = _reason(line)
+    return found
+
+
+def _torch(run: Run) -> Version:
+    return Version(str(run.header["env"]["torch"]).split("+")[0])
+
+
+def _version(run: Run, backend: str) -> tuple[str, Version]:
+    versions = run.header["env"].get("backends", {}).get(backend, {})
+    name = backend if backend in versions else "torch"
+    return name, Version(re.split(r"[+ ]", str(versions.get(name, run.header["env"]["torch"])))[0])
+
+
+def fact_of(line: Mapping[str, Any]) -> str | None:
+    """How a cell failed, in the words of an entry; "" where it passed, None where it was not seen."""
+    verdict = line["verdict"]
+    if verdict in GOOD:
+        return ""
+    kinds = sorted({finding["kind"] for finding in line.get("findings", ())})
+    if verdict not in BAD or (verdict == "xfail" and not kinds):
+        return None
+    if kinds and verdict in ("fail", "error", "xfail") and kinds != ["timeout"]:
+        return f'kind = "{" ".join(kinds)}"'
+    return f'verdict = "{Verdict.TIMEOUT.value if kinds == ["timeout"] else verdict}"'
+
+
+def _reason(line: Mapping[str, Any]) -> str:
+    """The first finding in one line, without the numbers that differ from machine to machine."""
+    details = [finding["detail"] for finding in line.get("findings", ())] or [line.get("reason", "")]
+    said = (str(details[0]) or str(line["verdict"])).splitlines()[0]
+    said = re.sub(r"^(first call|play \d+): (call: )?", "", said).partition("; largest error")[0]
+    return said if len(said) <= 160 else said[:159] + "…"
+
+
+def link_of(upstream: str) -> str:
+    """`pytorch/pytorch#198094` → its address."""
+    repository, _, number = upstream.partition("#")
+    owner = repository if "/" in repository else f"pytorch/{repository}"
+    return f'url = "https://github.com/{owner}/issues/{number}"'
+
+
+# -------------------------------------------------------------------------------------------------------------- a file
+
+
+def parse(text: str) -> tuple[str, list[Entry]]:
+    """What stands at the head of a file, and its entries, each with the comment directly above it."""
+    blocks: list[list[str]] = [[]]
+    for line in text.splitlines():
+        if line.strip() == "[[expect]]":
+            above = blocks[-1]
+            start = len(above)
+            while start and above[start - 1].startswith("#"):
+                start -= 1
+            blocks.append([*above[start:], line])
+            del above[start:]
+        else:
+            blocks[-1].append(line)
+    head, *entries = ("\n".join(block) for block in blocks)
+    return head.strip(), [_parsed(block) for block in entries]
+
+
+def _parsed(block: str) -> Entry:
+    comment, _, body = block.partition("[[expect]]")
+    data = tomllib.loads(body)
+    cells = data["cell"] if isinstance(data["cell"], list) else [data["cell"]]
+    fact = next(f'{key} = "{data[key]}"' for key in ("kind", "verdict") if key in data)
+    link = next(f"{key} = {json.dumps(data[key])}" for key in ("url", "repro") if key in data)
+    return Entry(tuple(cells), fact, data.get("when", ""), link, data["why"], comment.strip())
+
+
+def render(head: str, entries: Iterable[Entry]) -> str:
+    parts = ([head + "\n"] if head else []) + [entry.text() for entry in entries]
+    return "\n".join(parts)
+
+
+def update(text: str, measured: Mapping[str, History], link: str = "", why: str = "") -> tuple[str, list[str]]:
+    """The file's text, brought up to date, and the cells that fail and have neither a report nor a link."""
+    head, old = parse(text)
+    wanted = {
+        (cell, fact, span)
+        for cell, history in measured.items()
+        for fact in history.reasons
+        for span in history.spans(fact)
+    }
+    kept: list[Entry] = []
+    for entry in old:
+        still = tuple(cell for cell in entry.cells if cell not in measured)
+        if still:
+            kept.append(replace(entry, cells=still))
+        for span in sorted({span for cell, fact, span in wanted if cell in entry.cells and fact == entry.fact}):
+            cells = tuple(cell for cell in entry.cells if (cell, entry.fact, span) in wanted)
+            kept.append(replace(entry, cells=cells, when=entry.when if _same(entry, span, cells, measured) else span))
+            wanted -= {(cell, entry.fact, span) for cell in cells}
+    made, linkless = _made(wanted, measured, link, why)
+    return render(head, [*kept, *made]), linkless
+
+
+def _same(entry: Entry, span: str, cells: tuple[str, ...], measured: Mapping[str, History]) -> bool:
+    """Does the condition that stands there say the same of every release that was recorded?"""
+
+    def holds(when: str, package: str, version: Version) -> bool:
+        one = expectations.Expectation("", "", "", when, "", "", "the entry")
+        return one.holds({package: version.public})
+
+    seen = [(history.package, version) for cell in cells for history in (measured[cell],) for version in history.facts]
+    return all(holds(entry.when, *one) == holds(span, *one) for one in seen)
+
+
+def _made(
+    wanted: set[tuple[str, str, str]], measured: Mapping[str, History], link: str, why: str
+) -> tuple[list[Entry], list[str]]:
+    """New entries: cells that fail in one way, in the same releases, for the same report, are one entry."""
+    groups: dict[tuple[str, str, str], list[str]] = {}
+    linkless: list[str] = []
+    for cell, fact, span in sorted(wanted):
+        history = measured[cell]
+        its = link or (link_of(history.links[0]) if history.links else "")
+        if its:
+            groups.setdefault((its, fact, span), []).append(cell)
+        else:
+            linkless.append(cell)
+    made = [
+        Entry(tuple(cells), fact, span, its, why or measured[cells[0]].reasons[fact])
+        for (its, fact, span), cells in sorted(groups.items())
+    ]
+    return made, sorted(set(linkless))
+
+
+# ------------------------------------------------------------------------------------------------------------ a folder
+
+
+def changes(
+    records: Iterable[Path], folder: Path, glob: str, link: str = "", why: str = ""
+) -> tuple[dict[Path, str], list[str]]:
+    """The files that change, with their new text, and the cells that were left out for want of a link."""
+    measured = histories(records, glob)
+    if not measured:
+        raise UsageError(f"the records hold no cell of a micrograph {glob!r} that was seen")
+    homes = {cell: home for cell, home in _homes(folder).items() if cell in measured}
+    files: dict[Path, dict[str, History]] = {}
+    for cell, history in measured.items():
+        if history.reasons or cell in homes:
+            files.setdefault(homes.get(cell) or folder / f"{_file(cell)}.toml", {})[cell] = history
+    changed: dict[Path, str] = {}
+    linkless: list[str] = []
+    for file, its in sorted(files.items()):
+        before = file.read_text("utf-8") if file.exists() else ""
+        after, without = update(before, its, link, why)
+        linkless += without
+        if after.strip() != before.strip():
+            changed[file] = after
+    return changed, linkless
+
+
+def _homes(folder: Path) -> dict[str, Path]:
+    """The file that names a cell already."""
+    return {
+        cell: file
+        for file in sorted(folder.glob("*.toml"))
+        for entry in parse(file.read_text("utf-8"))[1]
+        for cell in entry.cells
+    }
+
+
+def _file(cell: str) -> str:
+    """A file a class of reports (`upstream.mutation.…` → `upstream_mutation`), and one a backend for all else."""
+    _, backend, _, micrograph = cell.split("/", 3)
+    family = micrograph.rsplit(".", 1)[0]
+    return family.replace(".", "_") if "." in family else backend

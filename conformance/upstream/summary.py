@@ -1,0 +1,194 @@
+"""What a release engineer reads: failures by stage and by cause, and what is new against an older record."""
+
+from __future__ import annotations
+
+from collections import Counter, defaultdict
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from rich.console import Console, Group, RenderableType
+from rich.table import Table
+from rich.text import Text
+
+from conformance.cell import Cell
+from conformance.record import Run
+from conformance.stage import STAGES
+from conformance.upstream.failure import CAUSES
+from conformance.upstream.outcome import COLLECTION
+from conformance.upstream.results import PREFIX
+from conformance.verdict import Verdict
+
+SHOWN = ("pass", "fail", "error", "timeout", "xfail", "xpass", "unavailable")
+BAD = ("fail", "error", "timeout", "xpass")
+
+
+@dataclass(frozen=True)
+class Cause:
+    """Failures with the same first line at the same rung: most likely one cause."""
+
+    stage: str
+    fails_from: str
+    line: str
+    tests: tuple[str, ...]
+
+
+@dataclass
+class Summary:
+    """Counts and causes of a record of upstream tests."""
+
+    verdicts: dict[str, Counter[str]] = field(default_factory=lambda: defaultdict(Counter))
+    causes: list[Cause] = field(default_factory=list)
+    moved_names: Counter[str] = field(default_factory=Counter)
+    reasons: Counter[str] = field(default_factory=Counter)
+
+    @property
+    def tests(self) -> int:
+        return sum(sum(counter.values()) for counter in self.verdicts.values())
+
+    @property
+    def ran(self) -> int:
+        return self.tests - sum(counter["unavailable"] for counter in self.verdicts.values())
+
+    @property
+    def unexpected(self) -> int:
+        return sum(counter[verdict] for counter in self.verdicts.values() for verdict in BAD)
+
+
+@dataclass(frozen=True)
+class Against:
+    """A record held against an older one: tests by what became of them, and the same counted by stage."""
+
+    tests: dict[str, list[str]]
+    by_stage: dict[str, Counter[str]]
+
+
+KINDS = {
+    "new": "fails, and did not before",
+    "fixed": "passes, and failed before",
+    "still": "fails in both",
+    "moved": "ran before; now only a private name is missing",
+    "gone": "ran before, and does not now for another reason",
+}
+
+
+def upstream_cells(run: Run) -> dict[str, dict[str, Any]]:
+    """The lines of a record that are upstream tests, by cell."""
+    return {cell: line for cell, line in run.cells.items() if cell.split("/", 3)[-1].startswith(PREFIX)}
+
+
+def summarize(cells: Mapping[str, Mapping[str, Any]]) -> Summary:
+    found = Summary()
+    groups: dict[tuple[str, str, str], list[str]] = defaultdict(list)
+    for name, line in cells.items():
+        cell, verdict, facts = Cell.parse(name), str(line["verdict"]), line.get("observation") or {}
+        if facts.get("cause") == "private_name":
+            found.moved_names[str(facts.get("name"))] += 1
+        if not name.endswith(COLLECTION) and "after" not in facts:
+            found.verdicts[cell.stage.value][verdict] += 1
+        if verdict in BAD:
+            first = (line.get("findings") or [{}])[0].get("detail") or line.get("reason") or verdict
+            groups[cell.stage.value, str(facts.get("fails_from") or facts.get("cause") or verdict), str(first)].append(
+                cell.micrograph
+            )
+        elif verdict == Verdict.UNAVAILABLE.value:
+            found.reasons[_family_of_reason(str(line.get("reason")))] += 1
+    ordered = sorted(groups.items(), key=lambda item: (-len(item[1]), item[0]))
+    found.causes = [Cause(stage, start, first, tuple(tests)) for (stage, start, first), tests in ordered]
+    return found
+
+
+def _family_of_reason(reason: str) -> str:
+    """Reasons that name a test's own numbers or names count as one."""
+    return "a private name moved" if " has no such " in reason else reason.split(", which", 1)[0][:100]
+
+
+def against(cells: Mapping[str, Mapping[str, Any]], older: Mapping[str, Mapping[str, Any]]) -> Against:
+    """Sort every test by what became of it. Tests are matched by name: the stage of one may have been mapped anew."""
+    now, then = _by_test(cells), _by_test(older)
+    tests: dict[str, list[str]] = {kind: [] for kind in KINDS}
+    stages: dict[str, Counter[str]] = defaultdict(Counter)
+    for test in sorted({*now, *then}):
+        collection = f"{test.partition('::')[0]}::{COLLECTION}"
+        kind = _kind(now.get(test) or now.get(collection), then.get(test), absent=test not in now)
+        if kind and test != collection:
+            tests[kind].append(test)
+            stages[str((now.get(test) or then[test])["cell"]).partition("/")[0]][kind] += 1
+    return Against(tests, dict(stages))
+
+
+def _kind(now: Mapping[str, Any] | None, then: Mapping[str, Any] | None, absent: bool) -> str:
+    """Which of KINDS a test is; empty where nothing is to be told. `now` is the file's collection if the test is
+    absent."""
+    failed, failed_before = (line is not None and line["verdict"] in BAD for line in (now, then))
+    if failed and not absent:
+        return "still" if failed_before else "new"
+    if not failed_before and (then is None or then["verdict"] != Verdict.PASS.value):
+        return ""
+    if not absent and now is not None and now["verdict"] == Verdict.PASS.value:
+        return "fixed" if failed_before else ""
+    return "moved" if now is not None and (now.get("observation") or {}).get("cause") == "private_name" else "gone"
+
+
+def _by_test(cells: Mapping[str, Mapping[str, Any]]) -> dict[str, Mapping[str, Any]]:
+    """Lines by test; of a test that was stopped, the line of its own stage."""
+    own = ((cell, line) for cell, line in cells.items() if "after" not in (line.get("observation") or {}))
+    return {cell.split("/", 3)[3]: {**line, "cell": cell} for cell, line in own}
+
+
+# --------------------------------------------------------------------------------------------- for the terminal
+
+
+def render(found: Summary, compared: Against | None = None, most: int = 20) -> RenderableType:
+    parts: list[RenderableType] = [_stage_table(found)]
+    if found.causes:
+        parts += [Text(), _cause_table(found, most)]
+    if found.moved_names:
+        names = ", ".join(f"{name} ×{count}" for name, count in found.moved_names.most_common(8))
+        parts.append(
+            Text(f"\nprivate names not in this version ({sum(found.moved_names.values())} tests and files): {names}")
+        )
+    if found.reasons:
+        told = "; ".join(f"{count} × {reason}" for reason, count in found.reasons.most_common(8))
+        parts.append(Text(f"\nunavailable: {told}", style="dim"))
+    if compared:
+        parts += [Text(), _against_table(compared, most)]
+    return Group(*parts)
+
+
+def _stage_table(found: Summary) -> Table:
+    table = Table("stage", *SHOWN, title=f"{found.tests} tests, {found.ran} run", title_justify="left", box=None)
+    for stage in STAGES:
+        if counter := found.verdicts.get(stage.value):
+            table.add_row(stage.value, *(str(counter[verdict] or "") for verdict in SHOWN))
+    return table
+
+
+def _cause_table(found: Summary, most: int) -> Table:
+    title = f"{len(found.causes)} causes of {found.unexpected} failures (same first line, same rung)"
+    table = Table(
+        "tests", "belongs to", "fails from", "first line", "for one", title=title, title_justify="left", box=None
+    )
+    for cause in found.causes[:most]:
+        start = CAUSES.get(cause.fails_from, cause.fails_from)
+        table.add_row(
+            str(len(cause.tests)), cause.stage, start, Text(cause.line[:140]), Text(cause.tests[0].removeprefix(PREFIX))
+        )
+    if len(found.causes) > most:
+        table.add_row("", "", "", f"and {len(found.causes) - most} more causes", "")
+    return table
+
+
+def _against_table(compared: Against, most: int) -> RenderableType:
+    table = Table("stage", *KINDS, title="against the older record", title_justify="left", box=None)
+    for stage in STAGES:
+        if counter := compared.by_stage.get(stage.value):
+            table.add_row(stage.value, *(str(counter[kind] or "") for kind in KINDS))
+    legend = Text("; ".join(f"{kind}: {meaning}" for kind, meaning in KINDS.items()), style="dim")
+    new = compared.tests["new"]
+    lines = [Text(f"new: {test.removeprefix(PREFIX)}") for test in new[:most]]
+    return Group(table, legend, *lines, *([Text(f"and {len(new) - most} more")] if len(new) > most else []))
+
+
+def show(found: Summary, compared: Against | None = None, console: Console | None = None) -> None:
+    (console or Console()).print(render(found, compared))

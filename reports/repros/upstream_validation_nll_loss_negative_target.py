@@ -1,0 +1,25 @@
+"""nll_loss with a class of -1: eager raises, the compiled function does not. Needs torch alone; exits 1 while it
+is so."""
+
+import sys
+
+import torch
+import torch.nn.functional as F
+
+
+def f(x, y):
+    return F.nll_loss(x, y)
+
+
+def outcome(fn):
+    args = (torch.zeros(2, 3), torch.tensor([0, -1]))
+    try:
+        r = fn(*args)
+    except (RuntimeError, IndexError, ValueError):
+        return "raises"
+    return r.tolist()
+
+
+eager, compiled = outcome(f), outcome(torch.compile(f))
+print("eager:", eager, "| compiled:", compiled)
+sys.exit(eager != compiled)

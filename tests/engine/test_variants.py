@@ -1,0 +1,58 @@
+"""The variants of Inductor: what each finds by itself, and what each says when a name that it alone needs is gone."""
+
+from __future__ import annotations
+
+from contextlib import nullcontext
+from dataclasses import replace
+from typing import Any
+
+import pytest
+
+from conformance import backends
+from conformance.backends.inductor import seam as seams
+from conformance.library import load
+from conformance.seam import Seam
+from conformance.session import results_here
+from conformance.stage import Stage
+from conformance.target import CPU
+from conformance.verdict import Kind, Verdict
+
+MICROGRAPH = load()["training.linear"]
+TABLES = {
+    "inductor_cudagraphs": seams.cudagraphs,
+    "inductor_max_autotune": seams.max_autotune,
+    "inductor_autograd": seams.compiled_autograd,
+    "inductor_aot": seams.ahead_of_time,
+}
+SERVING = [
+    (variant, table, key) for variant, table in TABLES.items() for key, name in table.names.items() if name.stages
+]
+
+
+def captured() -> Any:
+    return results_here(MICROGRAPH, backends.get("inductor_autograd"), CPU, (Stage.CAPTURE,))[Stage.CAPTURE]
+
+
+def test_cap006_a_backward_pass_that_compiled_autograd_does_not_capture() -> None:
+    """The switch that does nothing: gradients are computed all the same, by the backward that AOTAutograd compiled."""
+    assert captured().verdict is Verdict.PASS
+    with seams.compiled_autograd.replace(enable=lambda compiler: nullcontext()):
+        result = captured()
+    assert result.verdict is Verdict.FAIL
+    assert [(finding.check, finding.kind) for finding in result.findings] == [("CAP006", Kind.GRAPH_BREAK)]
+
+
+@pytest.mark.parametrize(
+    ("variant", "table", "key"), SERVING, ids=lambda value: value if isinstance(value, str) else value.compiler
+)
+def test_no_stage_that_a_missing_name_serves_passes(
+    variant: str, table: Seam, key: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    name = table.names[key]
+    monkeypatch.setitem(table.names, key, replace(name, path=f"{name.path}_gone"))
+    backend = backends.get(variant)
+    assert table in backend.seams()
+    results = results_here(MICROGRAPH, backend, CPU, name.stages)
+    assert {result.verdict for result in results.values()} <= {Verdict.UNAVAILABLE, Verdict.UNSUPPORTED}
+    if "cpu" in backend.targets():
+        assert {*name.stages} <= {*backend.unavailable(CPU)}

@@ -1,0 +1,23 @@
+"""No report known: a shift of a bool tensor, which eager computes, is refused."""
+
+import sys
+
+import torch
+
+
+def f(x):
+    return x << 1
+
+
+def outcome(fn):
+    args = (torch.tensor([True, False]),)
+    try:
+        r = fn(*args)
+    except (RuntimeError, IndexError, ValueError):
+        return "raises"
+    return r.tolist()
+
+
+eager, compiled = outcome(f), outcome(torch.compile(f))
+print("eager:", eager, "| compiled:", compiled)
+sys.exit(eager != compiled)

@@ -1,0 +1,28 @@
+"""No report known: an attribute that __getattr__ answered is set on the object later."""
+
+import sys
+
+import torch
+
+
+class Lazy:
+    def __getattr__(self, name):
+        if name == "gain":
+            return 2.0
+        raise AttributeError(name)
+
+
+o = Lazy()
+
+
+def f(x):
+    return x * o.gain
+
+
+c = torch.compile(f)
+x = torch.ones(1)
+c(x)
+o.gain = 50.0
+want, got = f(x).item(), c(x).item()
+print("eager", want, "compiled", got)
+sys.exit(want != got)

@@ -1,0 +1,18 @@
+"""No report known: the sign of a zero float argument changes and copysign reads it."""
+
+import math
+import sys
+
+import torch
+
+
+def f(x, k):
+    return x * math.copysign(3.0, k)
+
+
+c = torch.compile(f)
+x = torch.ones(1)
+c(x, 0.0)
+want, got = f(x, -0.0).item(), c(x, -0.0).item()
+print("eager", want, "compiled", got)
+sys.exit(want != got)

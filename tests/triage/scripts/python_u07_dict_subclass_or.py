@@ -1,0 +1,19 @@
+"""No report known: `|` of a dict subclass gives a dict."""
+
+import sys
+
+import torch
+
+
+class Config(dict):
+    pass
+
+
+def f(x):
+    c = Config(a=1)
+    return x + 1, type(c | {"b": 2}) is dict
+
+
+want, got = f(torch.zeros(1))[1], torch.compile(f)(torch.zeros(1))[1]
+print(want, got)
+sys.exit(want != got)

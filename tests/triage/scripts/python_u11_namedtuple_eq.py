@@ -1,0 +1,16 @@
+"""No report known: a namedtuple after _replace equals a tuple."""
+
+import collections
+
+import torch
+
+Point = collections.namedtuple("Point", "x y")
+
+
+def f(t):
+    p = Point(1, 2)._replace(x=5)
+    return t + p.x, p == (5, 2), p._asdict()
+
+
+want, got = f(torch.zeros(1)), torch.compile(f)(torch.zeros(1))
+assert want[1:] == got[1:], (want, got)

@@ -1,0 +1,23 @@
+"""pytorch#195675: neighbour: clamp bounds beyond half."""
+
+import sys
+
+import torch
+
+
+def f(x):
+    return x.clamp(-1e6, 1e6)
+
+
+def outcome(fn):
+    args = (torch.ones(2, dtype=torch.float16),)
+    try:
+        r = fn(*args)
+    except (RuntimeError, IndexError, ValueError):
+        return "raises"
+    return r.tolist()
+
+
+eager, compiled = outcome(f), outcome(torch.compile(f))
+print("eager:", eager, "| compiled:", compiled)
+sys.exit(eager != compiled)

@@ -1,0 +1,24 @@
+"""pytorch#197554: interpolate of integers: eager raises."""
+
+import sys
+
+import torch
+import torch.nn.functional as F
+
+
+def f(x):
+    return F.interpolate(x, scale_factor=2)
+
+
+def outcome(fn):
+    args = (torch.tensor([[[4, 5]]]),)
+    try:
+        r = fn(*args)
+    except (RuntimeError, IndexError, ValueError):
+        return "raises"
+    return r.tolist()
+
+
+eager, compiled = outcome(f), outcome(torch.compile(f))
+print("eager:", eager, "| compiled:", compiled)
+sys.exit(eager != compiled)

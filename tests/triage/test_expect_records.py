@@ -1,0 +1,141 @@
+"""Expectations made from the records of several releases."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+from click.testing import CliRunner
+
+from conformance import expectations
+from conformance.errors import UsageError
+from conformance.triage.commands import expect
+from conformance.triage.expect_records import changes, parse, render
+
+RELEASES = ("2.11.0", "2.12.0", "2.13.0", "2.15.0")
+CELL = "codegen/inductor/cpu/upstream.mutation.one"
+
+
+def records(
+    tmp_path: Path, *states: str, cell: str = CELL, upstream: tuple[str, ...] = ("pytorch/pytorch#7",)
+) -> list[Path]:
+    """A record a release: `.` passes, a kind fails, `crash` is an error, `blocked` and `fallback` are verdicts."""
+    made = []
+    for release, state in zip(RELEASES, states, strict=True):
+        verdict = {".": "pass", "crash": "error", "blocked": "blocked", "fallback": "fallback"}.get(state, "fail")
+        kinds = [] if verdict in ("pass", "blocked", "fallback") else [state]
+        findings = [{"kind": kind, "check": "LAD001", "detail": f"seen on {release}"} for kind in kinds]
+        line = {"cell": cell, "verdict": verdict, "reason": "", "findings": findings, "upstream": list(upstream)}
+        path = tmp_path / f"{release}-{len(list(tmp_path.iterdir()))}.jsonl"
+        header = {"schema": "conformance/1", "suite": "x", "env": {"torch": f"{release}+cpu"}}
+        path.write_text(json.dumps(header) + "\n" + json.dumps(line) + "\n")
+        made.append(path)
+    return made
+
+
+def written(folder: Path, made: list[Path], **options: str) -> list[expectations.Expectation]:
+    folder.mkdir(exist_ok=True)
+    changed, _ = changes(made, folder, options.pop("glob", "*"), **options)
+    for file, text in changed.items():
+        file.write_text(text, "utf-8")
+    return expectations.load(folder).entries
+
+
+@pytest.mark.parametrize(
+    ("states", "whens"),
+    [
+        (("wrong_result", "wrong_result", ".", "."), ["torch>=2.11,<2.13"]),
+        (("wrong_result",) * 4, ["torch>=2.11,<2.16"]),
+        ((".", ".", "wrong_result", "wrong_result"), ["torch>=2.13,<2.16"]),
+        (("wrong_result", ".", ".", "wrong_result"), ["torch>=2.11,<2.12", "torch>=2.15,<2.16"]),
+        (("wrong_result", "blocked", "wrong_result", "."), ["torch>=2.11,<2.15"]),
+    ],
+)
+def test_the_versions_are_those_that_show_it(tmp_path: Path, states: tuple[str, ...], whens: list[str]) -> None:
+    entries = written(tmp_path / "e", records(tmp_path, *states))
+    assert [entry.when for entry in entries] == whens
+    for release, state in zip(RELEASES, states, strict=True):
+        if state != "blocked":
+            assert any(entry.holds({"torch": release}) for entry in entries) == (state != ".")
+
+
+def test_kinds_are_told_apart(tmp_path: Path) -> None:
+    crash, wrong = written(tmp_path / "e", records(tmp_path, "crash", "crash", "wrong_result", "."))
+    assert (crash.kind, crash.when, wrong.kind, wrong.when) == (
+        "crash",
+        "torch>=2.11,<2.13",
+        "wrong_result",
+        "torch>=2.13,<2.15",
+    )
+    assert (crash.url, crash.why) == ("https://github.com/pytorch/pytorch/issues/7", "seen on 2.12.0")
+
+
+def test_a_fallback_is_expected_by_its_verdict(tmp_path: Path) -> None:
+    (entry,) = written(tmp_path / "e", records(tmp_path, "fallback", ".", ".", "."))
+    assert (entry.verdict, entry.kind) == ("fallback", "")
+
+
+def test_what_a_person_wrote_is_kept(tmp_path: Path) -> None:
+    folder = tmp_path / "e"
+    written(folder, records(tmp_path, "wrong_result", "wrong_result", ".", "."))
+    file = folder / "upstream_mutation.toml"
+    text = (
+        file.read_text()
+        .replace("seen on 2.12.0", "the copy is made too late")
+        .replace("[[expect]]", "# looked into\n[[expect]]")
+    )
+    file.write_text("# What is known.\n\n" + text)
+    (entry,) = written(folder, records(tmp_path, "wrong_result", "wrong_result", "wrong_result", "."))
+    assert (entry.why, entry.when) == ("the copy is made too late", "torch>=2.11,<2.15")
+    assert file.read_text().startswith("# What is known.\n\n# looked into\n[[expect]]\n")
+
+
+def test_a_condition_that_says_the_same_is_left_alone(tmp_path: Path) -> None:
+    folder = tmp_path / "e"
+    made = records(tmp_path, "wrong_result", "wrong_result", ".", ".")
+    written(folder, made)
+    file = folder / "upstream_mutation.toml"
+    file.write_text(file.read_text().replace("torch>=2.11,<2.13", "torch<2.12.5"))
+    assert changes(made, folder, "*") == ({}, [])
+
+
+def test_what_no_longer_fails_is_removed_and_what_was_not_measured_stays(tmp_path: Path) -> None:
+    folder = tmp_path / "e"
+    written(folder, records(tmp_path, "wrong_result", ".", ".", "."))
+    file = folder / "upstream_mutation.toml"
+    file.write_text(
+        file.read_text().replace(f'cell = "{CELL}"', f'cell = ["{CELL}", "codegen/inductor/cuda/upstream.mutation.*"]')
+    )
+    entries = written(folder, records(tmp_path, ".", ".", ".", "."))
+    assert [entry.cell for entry in entries] == ["codegen/inductor/cuda/upstream.mutation.*"]
+
+
+def test_a_cell_without_a_report_is_left_out_and_named(tmp_path: Path) -> None:
+    made = records(tmp_path, "wrong_result", ".", ".", ".", upstream=())
+    assert changes(made, tmp_path / "e", "*") == ({}, [CELL])
+    (entry,) = written(tmp_path / "e", made, link='repro = "reports/repros/one.py"')
+    assert entry.url == "reports/repros/one.py"
+
+
+def test_records_that_hold_nothing_of_it_are_a_mistake(tmp_path: Path) -> None:
+    with pytest.raises(UsageError, match="hold no cell of a micrograph"):
+        changes(records(tmp_path, ".", ".", ".", "."), tmp_path, "norm.*")
+
+
+def test_the_files_of_the_suite_are_read_and_written_without_loss() -> None:
+    from conformance import paths
+
+    for file in sorted(paths.expectations().glob("*.toml")):
+        head, entries = parse(file.read_text("utf-8"))
+        again = parse(render(head, entries))
+        assert (head, entries) == again and entries, file.name
+
+
+def test_the_command_shows_the_change_and_asks(tmp_path: Path) -> None:
+    made = [str(path) for path in records(tmp_path, "wrong_result", ".", ".", ".")]
+    folder = tmp_path / "e"
+    said = CliRunner().invoke(expect, [*made, "--folder", str(folder)], input="n\n", standalone_mode=False)
+    assert f'+cell = "{CELL}"' in said.output and not folder.exists()
+    CliRunner().invoke(expect, [*made, "--folder", str(folder), "--yes"], standalone_mode=False)
+    assert len(expectations.load(folder).entries) == 1

@@ -1,0 +1,41 @@
+"""The small project as a fixture, and a way to call the command."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+from small_project import Small
+
+
+@pytest.fixture(scope="session", autouse=True)
+def one_pycache(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
+    """Children share compiled modules: each test has a home of its own, and would compile pytest and torch anew."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("PYTHONPYCACHEPREFIX", str(tmp_path_factory.mktemp("pycache")))
+        yield
+
+
+@pytest.fixture
+def small(tmp_path: Path) -> Small:
+    return Small(tmp_path)
+
+
+@pytest.fixture
+def command(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> Callable[..., tuple[int, str]]:
+    """Run `conformance upstream …`; give the exit code and all that was printed."""
+    from conformance.cli import main
+
+    monkeypatch.setenv("CONFORMANCE_HOME", str(tmp_path / "home"))
+    monkeypatch.setenv("COLUMNS", "200")
+
+    def run(*words: object) -> tuple[int, str]:
+        with pytest.raises(SystemExit) as left:
+            main(["upstream", *map(str, words)])
+        printed = capsys.readouterr()
+        return int(left.value.code or 0), printed.out + printed.err
+
+    return run
