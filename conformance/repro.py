@@ -32,7 +32,7 @@ class Report:
 
 def script_text(body: str, report: Report, guarded: bool = False) -> str:
     """A script as a repro: what it shows, the lines that cure it, and the script itself. `guarded`: it runs in a
-    process of its own, since it dies of a signal or does not end; exit 1 then, too."""
+    process of its own, since it dies of a signal, does not end or exits with another code than 1; exit 1 then, too."""
     future, rest = _split_future(body)
     imports = ["import os"] + (["import subprocess", "import sys"] if guarded else [])
     parts = [_docstring(report), *future, *imports, ""]
@@ -48,7 +48,7 @@ def script_text(body: str, report: Report, guarded: bool = False) -> str:
 
 
 GUARD = """
-if "REPRO_INSIDE" not in os.environ:  # what follows dies of a signal, or does not end
+if "REPRO_INSIDE" not in os.environ:  # what follows dies of a signal, does not end, or exits with another code
     try:
         code = subprocess.run([sys.executable, __file__], env={**os.environ, "REPRO_INSIDE": "1"},
         timeout=120).returncode

@@ -27,7 +27,7 @@ from conformance.plugins import announce, load_plugins
     "-o", "--out", type=click.Path(path_type=Path), help="write the repro and the text of an issue into this folder"
 )
 @click.option("--no-reduce", is_flag=True, help="do not make the program smaller")
-@click.option("--limit", type=float, default=None, metavar="SECONDS", help="time for the reducer")
+@click.option("--limit", type=float, default=None, metavar="SECONDS", help="processor time for the reducer")
 @click.option(
     "--timeout", type=float, default=120.0, metavar="SECONDS", help="a run of a script that takes longer hangs"
 )
@@ -86,7 +86,7 @@ def triage(
                 backend=backend,
                 out=out,
                 shrink=not no_reduce,
-                limit=45.0 if limit is None else limit,
+                limit=60.0 if limit is None else limit,
                 run_limit=timeout,
                 workers=workers,
                 say=say,

@@ -156,9 +156,7 @@ class Search:
         out.mkdir(parents=True, exist_ok=True)
         path = out / f"{subject.name}_{found.stage}.py"
         report = self._report(cure)
-        path.write_text(
-            repro.script_text(text, report, guarded=found.given.kind in ("signal", "hang")), encoding="utf-8"
-        )
+        path.write_text(repro.script_text(text, report, guarded=found.given.code != 1), encoding="utf-8")
         cured = {repro.CURE_VARIABLE: "1"}
         folder = {
             "PYTHONPATH": os.pathsep.join(

@@ -29,7 +29,7 @@ def triage_script(
     backend: str = "inductor",
     out: Path | None = None,
     shrink: bool = True,
-    limit: float = 45.0,
+    limit: float = 60.0,
     run_limit: float = RUN_LIMIT,
     workers: int = 2,
     say: Callable[[str], None] = lambda text: None,

@@ -1,0 +1,59 @@
+"""A repro is handed over if it was seen to fail alone and to be right when cured. The scripts here need no compiler."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from conformance.stage import Stage
+from conformance.triage.adapter import Adapter
+from conformance.triage.ending import Ending
+from conformance.triage.ladder import Climb
+from conformance.triage.runs import Runs
+from conformance.triage.script_search import Search
+from conformance.triage.subject import script
+
+
+class OneCure(Adapter):
+    def cures(self, stage: Stage, culprit: object) -> list[tuple[str, ...]]:
+        return [('os.environ["WHOLE"] = "1"',)]
+
+
+def written(tmp_path: Path, text: str) -> tuple[Search, Path]:
+    file = tmp_path / "given.py"
+    file.write_text(text)
+    adapter, out = OneCure(), tmp_path / "out"
+    runs = Runs(adapter.hold, limit=20)
+    search = Search(script(file), adapter, runs, {"torch": "2.15.0"})
+    search.answer.stage, search.answer.given = Stage.CODEGEN, Ending(1)
+    search.answer.climb = Climb(Ending(1), ())
+    search._write(script(file), out)
+    runs.close()
+    return search, out
+
+
+@pytest.fixture(autouse=True)
+def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("CONFORMANCE_HOME", str(tmp_path / "home"))
+
+
+def test_what_fails_alone_and_is_right_when_cured_is_handed_over(tmp_path: Path) -> None:
+    search, out = written(tmp_path, 'import os\nimport sys\n\nsys.exit("WHOLE" not in os.environ)\n')
+    assert search.answer.verified == "alone it exits 1; cured it exits 0"
+    assert search.answer.repro == out / "given_codegen.py"
+    assert search.answer.issue is not None and "**Stage**: codegen" in search.answer.issue.read_text()
+
+
+@pytest.mark.parametrize(
+    ("text", "reason"),
+    [
+        ("pass", "the script alone ends with exit 0; with the cure: exit 0"),
+        ("raise ValueError('whatever')", "ends with ValueError: whatever; with the cure: ValueError: whatever"),
+        ("import sys\nsys.exit(3)", "the script alone ends with exit 3"),
+    ],
+)
+def test_anything_else_is_not(tmp_path: Path, text: str, reason: str) -> None:
+    search, out = written(tmp_path, text)
+    assert search.answer.repro is None and not list(out.iterdir())
+    assert reason in search.answer.unwritten
