@@ -110,8 +110,8 @@ class InductorBackend(Backend):
                 getattr(seam, key)()
         if target.name == "cpu" and seam.has("pick_vec_isa"):
             bool(seam.pick_vec_isa())  # its truth is what is asked of the C++ compiler; the answer is kept on disk
-        if not target.headless:
-            _register_patterns(torch.device(target.torch_device))
+        if target.name == "cpu":  # registering those of a GPU makes a CUDA context, and no process could be forked then
+            _register_patterns(torch.device("cpu"))
 
     def triage_adapter(self) -> Any:
         from conformance.backends.inductor.triage.ladder import InductorAdapter
