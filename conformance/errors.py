@@ -59,3 +59,7 @@ def _place(error: BaseException) -> str:
     """Where it was raised: all that is known of an error without text."""
     frames = traceback.extract_tb(error.__traceback__)
     return f" in {Path(frames[-1].filename).name}, line {frames[-1].lineno}: {frames[-1].line}" if frames else ""
+
+
+class NotInEager(Exception):
+    """Eager itself does not run a micrograph on this target or version: it says nothing about a compiler there."""

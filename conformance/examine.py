@@ -18,7 +18,7 @@ import torch
 from conformance import oracle
 from conformance.backends.base import Backend, CannotRun, Case, Compiled
 from conformance.checks.measured import LADDER
-from conformance.errors import UsageError, first_line
+from conformance.errors import NotInEager, UsageError, first_line
 from conformance.stage import STAGES, Stage
 from conformance.trace import Observation, Trace
 from conformance.verdict import Finding, Kind
@@ -129,6 +129,8 @@ class Examination:
                 self._observe(compiled, Stage.CACHE)
         except UsageError:
             raise
+        except NotInEager as reason:
+            self.found.unavailable |= dict.fromkeys(self.stages, str(reason))
         except Exception as error:  # of the compiler, where nobody expected it
             self.found.at(self._working_on).findings += _crash(error).findings
 
@@ -177,7 +179,7 @@ class Examination:
         if ref.eager.error is not None and self._ran_in_eager:
             raise RuntimeError(f"eager itself does not run any more: {first_line(ref.eager.error)}")
         if ref.eager.error is not None:
-            raise UsageError(f"{self.case.micrograph.name()} does not run in eager: {first_line(ref.eager.error)}")
+            raise NotInEager(f"eager itself does not run it: {first_line(ref.eager.error)}")
         self._ran_in_eager = True
         return ref
 

@@ -11,7 +11,7 @@ from typing import Any
 from conformance import oracle, scenario
 from conformance.backends.base import CannotRun, Compiled
 from conformance.checks.measured import LADDER
-from conformance.errors import UsageError, first_line
+from conformance.errors import NotInEager, first_line
 from conformance.examine import GRAPH_STAGES, Examination
 from conformance.stage import Stage
 from conformance.verdict import Finding, Kind
@@ -28,9 +28,9 @@ class ScenarioExamination(Examination):
         ref = oracle.played(self.case.module, lambda: self.case.inputs(seed, **sizes), self._eager_run, self.random)
         raises = self.case.micrograph.contract.runtime.raises
         if ref.eager.error is not None and not raises:
-            raise UsageError(f"{self.case.micrograph.name()} does not run in eager: {first_line(ref.eager.error)}")
+            raise NotInEager(f"eager itself does not play it: {first_line(ref.eager.error)}")
         if ref.eager.error is None and raises:
-            raise UsageError(f"the contract of {self.case.micrograph.name()} says that eager raises, and it does not")
+            raise NotInEager("the contract says that eager raises, and here it does not")
         return ref
 
     def _eager_run(self, module: Any) -> scenario.Run:
