@@ -8,8 +8,9 @@ import pytest
 
 from conformance import backends
 from conformance.fuzz import graph_gen, guard_search
-from conformance.fuzz.example import Example, generated
+from conformance.fuzz.example import Example
 from conformance.fuzz.finding import confirm, finding_of
+from conformance.fuzz.graph import Graph, micrograph_of
 from conformance.fuzz.known import Register
 from conformance.fuzz.repro import script
 from conformance.fuzz.runner import Tally, runner_for
@@ -36,16 +37,16 @@ def test_captured_again_exactly_when_it_must(guarded: tuple[str, str, type[Micro
 
 @pytest.mark.parametrize("number", (2, 7, 21))
 def test_no_graph_is_wrong(number: int, compiling: tuple[str, str]) -> None:
-    source = graph_gen.source(number)
-    judge(searched(*compiling, generated(source), source), *compiling)
+    graph = graph_gen.graph(number)
+    judge(searched(*compiling, micrograph_of(graph), graph), *compiling)
 
 
-def searched(backend: str, target: str, micrograph: type[Micrograph], source: str = "") -> Suspect | None:
+def searched(backend: str, target: str, micrograph: type[Micrograph], graph: Graph | None = None) -> Suspect | None:
     found, where = backends.get(backend), Target.parse(target)
-    runner = runner_for(found, where, micrograph, Tally(), source, Register.of(found, where))
+    runner = runner_for(found, where, micrograph, Tally(), graph, Register.of(found, where))
     runner.patience = PATIENCE
     try:
-        return search(runner, graph_gen.budget(PROFILES["ci"]) if source else PROFILES["ci"], 0)
+        return search(runner, graph_gen.budget(PROFILES["ci"]) if graph else PROFILES["ci"], 0)
     finally:
         runner.close()
 

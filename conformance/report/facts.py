@@ -20,7 +20,7 @@ DIRECTIONS = {
     **dict.fromkeys(("fallbacks", "left", "ops_in_torch"), (LOST, FEWER)),
     **dict.fromkeys(("graphs", "breaks", "graph_breaks", "recompiles", "engines"), (MORE, FEWER)),
     **dict.fromkeys(("kernels", "launches", "spills", "temporaries"), (MORE, FEWER)),
-    **dict.fromkeys(("bytes", "peak_bytes", "temporary_bytes", "read_bytes", "written_bytes"), (MORE, FEWER)),
+    **dict.fromkeys(("bytes_moved", "peak_of_temporaries"), (MORE, FEWER)),
     **dict.fromkeys(("misses", "fx_miss", "aot_miss", "engine_miss"), (MORE, FEWER)),
     **dict.fromkeys(("hits", "fx_hit", "aot_hit", "engine_hit"), (FEWER, MORE)),
 }

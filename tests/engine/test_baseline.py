@@ -27,7 +27,8 @@ def moved(tmp_path: Path, cell: str, then: dict[str, Any], now: dict[str, Any], 
     line = {"cell": cell, "verdict": "pass", "reason": "", "findings": [], "observation": then, "seconds": 0, "micrograph": "m1"}
     header = {"schema": "conformance/1", "suite": "s", "commit": "c", "env": ENV, "expectations": "e", "argv": [], "started": ""}
     (tmp_path / "then.jsonl").write_text(json.dumps(header) + "\n" + json.dumps(line) + "\n")
-    found = Baseline({**ENV, **env}, tmp_path).findings(Cell.parse(cell), "m1", now)
+    found = list(Baseline({**ENV, **env}, tmp_path).findings(Cell.parse(cell), "m1", now))
+    assert {finding.check for finding in found} <= {"BAS001"}
     return [finding.detail.split(" (")[0] for finding in found]
 
 

@@ -25,7 +25,7 @@ from conformance.verdict import Kind
 class Rows(Micrograph):
     """Enough elements for several programs of a grid."""
 
-    dims = {"m": 64}
+    dims = {"m": 256}
     inputs = (Tensor("m 64"),)
     contract = Contract()
 
@@ -57,9 +57,8 @@ def test_programs_that_write_the_same_place_are_a_finding(monkeypatch: pytest.Mo
         return original(self, name, wrong)
 
     monkeypatch.setattr(Program, "_kernel", overlapping)
-    finding = examined()[Stage.CODEGEN].findings[0]
-    assert (finding.check, finding.kind) == ("COD005", Kind.BAD_CODE)
-    assert "out_ptr0 depends on the order of the programs" in finding.detail
+    found = [one for one in examined()[Stage.CODEGEN].findings if one.check == "COD005"]  # the answer is wrong as well
+    assert found and found[0].kind is Kind.BAD_CODE and "out_ptr0 depends on the order of the programs" in found[0].detail
 
 
 def test_orders_are_orders_of_the_same_programs() -> None:
@@ -69,16 +68,19 @@ def test_orders_are_orders_of_the_same_programs() -> None:
     assert shuffled != usual and sorted(shuffled) == usual == sorted(programs((3, 2, 1), SHUFFLED))
 
 
+TINY = 2.0**-24  # two of them are one unit of 1.0 in the last place; one alone is rounded away
+
+
 @pytest.mark.parametrize(("atomic", "found"), [(False, True), (True, False)])
 def test_sums_of_atomics_may_be_rounded_otherwise(atomic: bool, found: bool) -> None:
     total = torch.zeros(1)
 
     def launch(order: str) -> None:
-        for value in {IN_ORDER: (0.1, 0.2, 0.3), REVERSED: (0.3, 0.2, 0.1), SHUFFLED: (0.2, 0.3, 0.1)}[order]:
+        for value in {IN_ORDER: (1.0, TINY, TINY), REVERSED: (TINY, TINY, 1.0), SHUFFLED: (TINY, 1.0, TINY)}[order]:
             total.add_(value)
 
     assert bool(races.found(launch, {"out_ptr0": total}, atomic)) is found
-    assert total.item() == torch.zeros(1).add_(0.1).add_(0.2).add_(0.3).item(), (
+    assert total.item() == 1.0, (
         "the memory is left as the usual order leaves it"
     )
 
