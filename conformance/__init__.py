@@ -14,7 +14,16 @@ __version__ = "0.2.0"
 _HOMES = {
     "conformance.micrograph": ("Micrograph", "parameter", "weight"),
     "conformance.inputs": ("Scalar", "Tensor", "Value"),
-    "conformance.contract": ("Cache", "Capture", "Codegen", "Contract", "Decomposition", "Fusion", "PostGrad", "Runtime"),
+    "conformance.contract": (
+        "Cache",
+        "Capture",
+        "Codegen",
+        "Contract",
+        "Decomposition",
+        "Fusion",
+        "PostGrad",
+        "Runtime",
+    ),
     "conformance.backends.base": ("Backend", "CannotRun", "Case", "Compiled"),
     "conformance.checks": ("Seen", "check"),
     "conformance.stage": ("STAGES", "Stage"),

@@ -24,7 +24,9 @@ FACTS: dict[Stage, dict[str, Kind]] = {
     Stage.CAPTURE: {"graphs": Kind.GRAPH_BREAK, "ops": Kind.GRAPH_BREAK, "guards": Kind.MISSED_RECOMPILE},
     Stage.DECOMPOSITION: {"ops": Kind.UNDECOMPOSED, "written_inputs": Kind.LOST_MUTATION},
     Stage.POSTGRAD: {"matches": Kind.MATCH_LOSS, "rewrites": Kind.MATCH_LOSS, "ops": Kind.MATCH_LOSS},
-    Stage.FUSION: dict.fromkeys(("kernels", "functions", "library", "ir_nodes", "engines", "ops_in_torch"), Kind.UNFUSED),
+    Stage.FUSION: dict.fromkeys(
+        ("kernels", "functions", "library", "ir_nodes", "engines", "ops_in_torch"), Kind.UNFUSED
+    ),
     Stage.CODEGEN: {"programs": Kind.BAD_CODE, "vector_kernels": Kind.BAD_CODE},
     Stage.RUNTIME: {"outputs": Kind.WRONG_METADATA, "shares": Kind.LOST_ALIAS, "mutates": Kind.LOST_MUTATION},
     Stage.CACHE: {"first": Kind.CACHE_MISS, "again": Kind.CACHE_MISS, "fresh_process": Kind.CACHE_MISS},
@@ -56,7 +58,9 @@ class Baseline:
         then = line.get("observation", {})
         for fact, kind in FACTS.get(cell.stage, {}).items():
             if fact in then and fact in facts and _settled(fact, then[fact]) != _settled(fact, facts[fact]):
-                yield Finding(kind, BASELINE, f"{fact} moved: {_moved(then[fact], facts[fact])} (recorded with the same version)")
+                yield Finding(
+                    kind, BASELINE, f"{fact} moved: {_moved(then[fact], facts[fact])} (recorded with the same version)"
+                )
 
     def verdict(self, cell: Cell, micrograph: str) -> str:
         """What the recorded run of the same version said of a cell that it could observe; "" if there is none."""
@@ -65,7 +69,11 @@ class Baseline:
 
     def _line(self, cell: Cell, micrograph: str) -> dict[str, Any] | None:
         for env, line in self.cells.get(str(cell), []):
-            if line.get("micrograph") == micrograph and line.get("verdict") in ("pass", "xfail") and self._same(env, cell):
+            if (
+                line.get("micrograph") == micrograph
+                and line.get("verdict") in ("pass", "xfail")
+                and self._same(env, cell)
+            ):
                 return line
         return None
 

@@ -19,7 +19,9 @@ from conformance import backends, paths
 from conformance.processes import in_fork
 from conformance.record import SCHEMA
 
-os.environ.setdefault("PYTORCH_NVML_BASED_CUDA_CHECK", "1")  # to ask whether there is a GPU must not make a CUDA context: processes are forked
+os.environ.setdefault(
+    "PYTORCH_NVML_BASED_CUDA_CHECK", "1"
+)  # to ask whether there is a GPU must not make a CUDA context: processes are forked
 WATCHED = ("TORCH", "PYTORCH", "TRITON", "CUDA", "OMP", "MKL", "CXX", "CC", "TRTLLM", "AD_")
 
 
@@ -62,7 +64,9 @@ def revision() -> str:
 @cache
 def producers() -> dict[str, str]:
     """For each backend, a digest of the code that produces its facts: facts of two records are comparable where it is the same."""
-    shared = [paths.PACKAGE / name for name in ("examine.py", "graphs.py", "inputs.py", "layouts.py", "seam.py", "trace.py")]
+    shared = [
+        paths.PACKAGE / name for name in ("examine.py", "graphs.py", "inputs.py", "layouts.py", "seam.py", "trace.py")
+    ]
     shared += paths.PACKAGE.glob("oracle/*.py")
     found = {}
     for name in backends.names():
@@ -77,7 +81,9 @@ def producers() -> dict[str, str]:
 @cache
 def commit() -> str:
     try:
-        out = subprocess.run(["git", "describe", "--always", "--dirty"], cwd=paths.PACKAGE, capture_output=True, text=True, timeout=10)
+        out = subprocess.run(
+            ["git", "describe", "--always", "--dirty"], cwd=paths.PACKAGE, capture_output=True, text=True, timeout=10
+        )
         return out.stdout.strip()
     except (OSError, subprocess.TimeoutExpired):
         return ""

@@ -66,7 +66,9 @@ class Examination:
         self._compiled_module: Any = None
         self._working_on, self._since = Stage.CAPTURE, time.perf_counter()
         self._times: dict[Stage, float] = {}
-        self._follow = True  # is a stage that the compiler comes to the one that is worked on? Not while probes compile again
+        self._follow = (
+            True  # is a stage that the compiler comes to the one that is worked on? Not while probes compile again
+        )
 
     def trace(self) -> Trace:
         if all(stage in self.found.unavailable for stage in self.stages):
@@ -214,7 +216,9 @@ class Examination:
         if compiled.outputs_persist:  # now: a third call with the first values would put them back
             seen.facts["overwritten"] = _overwritten(first, "first")
         before = compiled.compiles()
-        if self._differs(compiled, 0, self.call(compiled, 0), ref, "third call, the first values again", _when_replayed(compiled)):
+        if self._differs(
+            compiled, 0, self.call(compiled, 0), ref, "third call, the first values again", _when_replayed(compiled)
+        ):
             return
         if compiled.compiles() > before:
             self._recompiled("the third call, which is like the first", compiled.compiles() - before)
@@ -232,7 +236,9 @@ class Examination:
             if self._differs(compiled, seed, outcome, ref, f"call {seed + 2}, other values", _when_replayed(compiled)):
                 return True
         if compiled.outputs_persist:
-            self.found[Stage.RUNTIME].facts["overwritten"] += _overwritten(first, "first") + _overwritten(second, "second")
+            self.found[Stage.RUNTIME].facts["overwritten"] += _overwritten(first, "first") + _overwritten(
+                second, "second"
+            )
         return False
 
     def _beside(self, compiled: Compiled) -> bool:
@@ -276,7 +282,9 @@ class Examination:
                 if self._differs(compiled, seed, outcome, ref, f"{dim} = {value}", None, **{dim: value}):
                     return
                 if compiled.compiles() > before:
-                    self._recompiled(f"{dim} = {value}, though the dim was marked dynamic", compiled.compiles() - before)
+                    self._recompiled(
+                        f"{dim} = {value}, though the dim was marked dynamic", compiled.compiles() - before
+                    )
 
     def _recompiled(self, when: str, count: int) -> None:
         """A needless capture shows at run time, but capturing is the capture stage's."""

@@ -67,7 +67,9 @@ class ScenarioExamination(Examination):
         refused = compiled.blame(first.error)
         for stage in GRAPH_STAGES:
             if stage.order > refused.order:
-                self.found.unavailable.setdefault(stage, f"the compiler refuses the program in {refused}, as eager does")
+                self.found.unavailable.setdefault(
+                    stage, f"the compiler refuses the program in {refused}, as eager does"
+                )
             elif self._observable(stage):
                 self._observe(compiled, stage)
         return False

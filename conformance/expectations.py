@@ -86,7 +86,9 @@ def _condition(text: str, versions: Mapping[str, str], source: str) -> bool:
     try:
         wanted = SpecifierSet(rest, prereleases=True)
     except InvalidSpecifier:
-        raise UsageError(f"{source}: not a version condition: {text.strip()!r}; write e.g. when = \"torch>=2.11,<2.14\"") from None
+        raise UsageError(
+            f'{source}: not a version condition: {text.strip()!r}; write e.g. when = "torch>=2.11,<2.14"'
+        ) from None
     try:
         return wanted.contains(Version(re.split(r"[+ ]", have)[0]))  # `2.14.1+cu130`, `1.3.0rc17 50ca49f8c5+`
     except InvalidVersion:
@@ -118,7 +120,8 @@ class Expectations:
             return (
                 any(fnmatchcase(one.value, stage) for one in STAGES)
                 and any(
-                    fnmatchcase(name, backend) and any(fnmatchcase(one, target) for one in its) for name, its in targets.items()
+                    fnmatchcase(name, backend) and any(fnmatchcase(one, target) for one in its)
+                    for name, its in targets.items()
                 )
                 and any(fnmatchcase(name, micrograph) for name in known)
             )

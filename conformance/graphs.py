@@ -46,7 +46,9 @@ def graphs_of(gm: fx.GraphModule | None) -> list[fx.Graph]:
 def ops(gm: fx.GraphModule | None) -> Counter[str]:
     """How often each op is called."""
     calls = ("call_function", "call_method", "call_module")
-    return Counter(op_name(n.target) for graph in graphs_of(gm) for n in graph.nodes if n.op in calls and n.target is not _getitem)
+    return Counter(
+        op_name(n.target) for graph in graphs_of(gm) for n in graph.nodes if n.op in calls and n.target is not _getitem
+    )
 
 
 _getitem = __import__("operator").getitem

@@ -141,5 +141,7 @@ def _view_of(base: torch.Tensor, spec: Tensor, dims: Mapping[str, int]) -> torch
     strides, offset, count = layouts.place(spec.layout, sizes)
     held = base.untyped_storage().nbytes() // base.element_size()
     if spec.offset + max(count, 0) > held:
-        raise UsageError(f"a view of {spec.offset + count} elements does not fit into the {held} of the input it shares with")
+        raise UsageError(
+            f"a view of {spec.offset + count} elements does not fit into the {held} of the input it shares with"
+        )
     return torch.as_strided(base, sizes, strides, offset + spec.offset)

@@ -73,7 +73,11 @@ def _is(verdict: Verdict) -> Callable[[Observation], Verdict]:
 
 UNCOMPILED = "no program was generated: what ran was not compiled"
 POLICY = (
-    Rule("the backend says that it cannot", lambda s, f: s.verdict in (Verdict.UNSUPPORTED, Verdict.UNAVAILABLE), lambda s: s.verdict or Verdict.PASS),
+    Rule(
+        "the backend says that it cannot",
+        lambda s, f: s.verdict in (Verdict.UNSUPPORTED, Verdict.UNAVAILABLE),
+        lambda s: s.verdict or Verdict.PASS,
+    ),
     Rule("a crash was found", _has(Kind.CRASH), _is(Verdict.ERROR)),
     Rule("a timeout was found", _has(Kind.TIMEOUT), _is(Verdict.TIMEOUT)),
     Rule("anything else was found, compiled or not", lambda s, f: bool(f), _is(Verdict.FAIL)),
@@ -110,7 +114,9 @@ class Judge:
     def __init__(self, expectations: Expectations, baseline: Baseline | None = None) -> None:
         self.expectations, self.baseline = expectations, baseline
 
-    def results(self, trace: Trace, micrograph: type[Micrograph], stages: Collection[Stage] | None = None) -> dict[Stage, Result]:
+    def results(
+        self, trace: Trace, micrograph: type[Micrograph], stages: Collection[Stage] | None = None
+    ) -> dict[Stage, Result]:
         """A result for each stage that was asked for. After a stage that failed, later ones are `blocked`."""
         asked = tuple(stage for stage in STAGES if stage in (trace.stages if stages is None else stages))
         found: dict[Stage, Result] = {}
@@ -145,7 +151,9 @@ class Judge:
         made.findings, made.url = findings, entry.url if entry else ""
         return made
 
-    def died(self, stages: Collection[Stage], at: Cell, micrograph: type[Micrograph], timeout: bool, reason: str) -> dict[Stage, Result]:
+    def died(
+        self, stages: Collection[Stage], at: Cell, micrograph: type[Micrograph], timeout: bool, reason: str
+    ) -> dict[Stage, Result]:
         """The process that measured the case died while it worked on a stage: that stage's verdict, and every other one is blocked."""
         kind = Kind.TIMEOUT if timeout else Kind.CRASH
         guilty = self.result(at, micrograph, Observation(findings=[Finding(kind, LADDER, reason)], reason=reason))
@@ -160,7 +168,9 @@ class Judge:
         """The backend does not do this at all."""
         return {cell.stage: self._made(cell, micrograph, Verdict.UNSUPPORTED, reason) for cell in cells}
 
-    def _unavailable(self, cell: Cell, micrograph: type[Micrograph], reason: str, seen: Observation | None = None) -> Result:
+    def _unavailable(
+        self, cell: Cell, micrograph: type[Micrograph], reason: str, seen: Observation | None = None
+    ) -> Result:
         """Not observed. Where the recorded run of the same version did observe it, that is a finding."""
         made = self._made(cell, micrograph, Verdict.UNAVAILABLE, reason, seen)
         if self.baseline and (then := self.baseline.verdict(cell, micrograph.digest())):
@@ -180,7 +190,9 @@ class Judge:
             made.findings, made.unexpected = [Finding(Kind.UNOBSERVED, UNEXPLAINED_BLOCK, detail)], True
         return made
 
-    def _made(self, cell: Cell, micrograph: type[Micrograph], verdict: Verdict, reason: str, seen: Observation | None = None) -> Result:
+    def _made(
+        self, cell: Cell, micrograph: type[Micrograph], verdict: Verdict, reason: str, seen: Observation | None = None
+    ) -> Result:
         made = Result(cell, verdict, reason, observation=seen or Observation(), unexpected=verdict.unexpected)
         made.micrograph, made.upstream = micrograph.digest(), micrograph.upstream
         if micrograph.upstream:

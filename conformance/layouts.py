@@ -23,7 +23,15 @@ LAYOUTS = (
 REPEATS = ("expanded", "expanded_last", "overlapping")  # more elements than storage: nothing may write to them
 
 
-RANKS = {"contiguous": 0, "offset": 0, "transposed": 2, "permuted": 3, "channels_last": 4, "channels_last_3d": 5, "overlapping": 2}
+RANKS = {
+    "contiguous": 0,
+    "offset": 0,
+    "transposed": 2,
+    "permuted": 3,
+    "channels_last": 4,
+    "channels_last_3d": 5,
+    "overlapping": 2,
+}
 
 
 def possible(layout: str, rank: int) -> bool:

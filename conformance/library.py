@@ -30,10 +30,10 @@ def load(folder: Path | str | None = None) -> dict[str, type[Micrograph]]:
     for file in files:
         module = _import(file, folder)
         for value in vars(module).values():
-            if isinstance(value, type) and issubclass(value, Micrograph) and value.__module__ == module.__name__:
-                if not value.__name__.startswith("_"):
-                    _lint(value, file)
-                    found[value.name()] = value
+            ours = isinstance(value, type) and issubclass(value, Micrograph) and value.__module__ == module.__name__
+            if ours and not value.__name__.startswith("_"):
+                _lint(value, file)
+                found[value.name()] = value
     return dict(sorted(found.items()))
 
 
@@ -81,7 +81,9 @@ def _lint(cls: type[Micrograph], file: Path) -> None:
         raise UsageError(f"{file}: {cls.__name__} has no contract; add `contract = Contract(...)`")
     for index, spec in enumerate(cls.inputs):
         if not isinstance(spec, (Tensor, Scalar, Value)):
-            raise UsageError(f"{file}: input {index} of {cls.__name__} is a {type(spec).__name__}, not a Tensor, Scalar or Value")
+            raise UsageError(
+                f"{file}: input {index} of {cls.__name__} is a {type(spec).__name__}, not a Tensor, Scalar or Value"
+            )
         if isinstance(spec, Tensor):
             try:
                 spec.sizes(cls.dims)
@@ -89,4 +91,6 @@ def _lint(cls: type[Micrograph], file: Path) -> None:
                 raise UsageError(f"{file}: input {index} of {cls.__name__}: {error}") from None
     unknown_dims = ({*cls.contract.capture.recompiles} | {*cls.contract.capture.dynamic}) - {*cls.dims}
     if unknown_dims:
-        raise UsageError(f"{file}: the contract of {cls.__name__} names the dims {sorted(unknown_dims)}; it has {sorted(cls.dims)}")
+        raise UsageError(
+            f"{file}: the contract of {cls.__name__} names the dims {sorted(unknown_dims)}; it has {sorted(cls.dims)}"
+        )

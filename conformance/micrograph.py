@@ -101,7 +101,9 @@ def _definitions(text: str) -> dict[str, ast.stmt]:
             found[statement.name] = statement
         elif isinstance(statement, (ast.Assign, ast.AnnAssign)):
             targets = statement.targets if isinstance(statement, ast.Assign) else [statement.target]
-            found |= {node.id: statement for target in targets for node in ast.walk(target) if isinstance(node, ast.Name)}
+            found |= {
+                node.id: statement for target in targets for node in ast.walk(target) if isinstance(node, ast.Name)
+            }
     return found
 
 

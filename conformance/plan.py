@@ -15,7 +15,9 @@ from conformance.files import mismatch, parse_json
 from conformance.stage import STAGES, Stage
 from conformance.target import Target
 
-THREADS = 2  # what compiles see as the number of threads: generated code depends on it, so that it is the same everywhere
+THREADS = (
+    2  # what compiles see as the number of threads: generated code depends on it, so that it is the same everywhere
+)
 
 
 @dataclass(frozen=True)

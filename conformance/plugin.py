@@ -32,15 +32,32 @@ pytest_plugins = ["conformance.fuzz.pytest_plugin"]
 def pytest_addoption(parser: pytest.Parser) -> None:
     group = parser.getgroup("conformance", "PyTorch compiler conformance")
     group.addoption("--backend", action="append", metavar="B", help="a backend (default: all that are installed)")
-    group.addoption("--target", action="append", metavar="T", help="cpu, cuda, sm_80, sm_90, sm_100, sm_120 (default: each backend's own)")
+    group.addoption(
+        "--target",
+        action="append",
+        metavar="T",
+        help="cpu, cuda, sm_80, sm_90, sm_100, sm_120 (default: each backend's own)",
+    )
     group.addoption("--micrograph", action="append", metavar="GLOB", help="only these micrographs, e.g. 'norm.*'")
-    group.addoption("--micrographs", metavar="DIR", help="a folder of your own micrographs (default: those of the suite)")
-    group.addoption("--expectations", metavar="DIR", help="a folder of your own expectations (default: those of the suite)")
+    group.addoption(
+        "--micrographs", metavar="DIR", help="a folder of your own micrographs (default: those of the suite)"
+    )
+    group.addoption(
+        "--expectations", metavar="DIR", help="a folder of your own expectations (default: those of the suite)"
+    )
     group.addoption("--record", metavar="FILE", help="write a line a cell to this file, as each ends")
-    group.addoption("--resume", action="store_true", help="go on with the record: cells that are in it are not run again")
-    group.addoption("--no-baseline", action="store_true", help="do not compare facts with recorded runs of the same version")
-    group.addoption("--cell-timeout", type=float, default=300.0, metavar="SECONDS", help="a case that takes longer is a `timeout`")
-    group.addoption("--memory-limit", type=float, metavar="GIB", help="a case that takes more memory is an `error` (default: none)")
+    group.addoption(
+        "--resume", action="store_true", help="go on with the record: cells that are in it are not run again"
+    )
+    group.addoption(
+        "--no-baseline", action="store_true", help="do not compare facts with recorded runs of the same version"
+    )
+    group.addoption(
+        "--cell-timeout", type=float, default=300.0, metavar="SECONDS", help="a case that takes longer is a `timeout`"
+    )
+    group.addoption(
+        "--memory-limit", type=float, metavar="GIB", help="a case that takes more memory is an `error` (default: none)"
+    )
     group.addoption("--trtllm-src", metavar="DIR", help="a TensorRT-LLM checkout for AutoDeploy (or TRTLLM_SRC)")
 
 
@@ -249,7 +266,9 @@ class CellReport:
 def cell(request: pytest.FixtureRequest) -> CellReport:
     suite: Suite = request.config.stash[SUITE]
     result = suite.result(request.param)
-    request.node.user_properties.append((PROPERTY, json.dumps([result.to_json(), result.observation.texts], default=str)))
+    request.node.user_properties.append(
+        (PROPERTY, json.dumps([result.to_json(), result.observation.texts], default=str))
+    )
     return CellReport(result)
 
 

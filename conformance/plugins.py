@@ -38,7 +38,9 @@ def load_plugins(names: Iterable[str] | None = None) -> None:
 
     arguments = [word for name in names for word in ("-p", name)]
     try:
-        config = _prepareconfig([*arguments, "-c", os.devnull, "-p", "no:terminal", "-p", "no:cacheprovider", "-p", "no:conformance"])
+        config = _prepareconfig(
+            [*arguments, "-c", os.devnull, "-p", "no:terminal", "-p", "no:cacheprovider", "-p", "no:conformance"]
+        )
         config._do_configure()
         session = pytest.Session.from_config(config)
         for name in names:

@@ -254,7 +254,11 @@ def _death(process: _Process, status: int) -> Death:
         return Death(False, f"the process was ended by {name}{hint}", printed)
     last = next((line.strip() for line in reversed(printed.splitlines()) if line.strip()), "")
     said = f"; it printed last: {last[:200]}" if last else ""
-    return Death(False, f"the process ended with exit code {os.waitstatus_to_exitcode(status)} and without an answer{said}", printed)
+    return Death(
+        False,
+        f"the process ended with exit code {os.waitstatus_to_exitcode(status)} and without an answer{said}",
+        printed,
+    )
 
 
 def _innermost(stack: str) -> str:
@@ -283,9 +287,9 @@ def _become_child(jobs: list[Job], results: int, output: int, scratch: Path) -> 
         os.dup2(os.open(os.devnull, os.O_RDONLY), 0)
         os.dup2(output, 1)
         os.dup2(output, 2)
-        sys.stdin = open(0, closefd=False)
-        sys.stdout = open(1, "w", buffering=1, errors="backslashreplace", closefd=False)
-        sys.stderr = open(2, "w", buffering=1, errors="backslashreplace", closefd=False)
+        sys.stdin = open(0, closefd=False)  # noqa: SIM115
+        sys.stdout = open(1, "w", buffering=1, errors="backslashreplace", closefd=False)  # noqa: SIM115
+        sys.stderr = open(2, "w", buffering=1, errors="backslashreplace", closefd=False)  # noqa: SIM115
         stack = (scratch / "stack").open("w")
         faulthandler.enable(stack)
         faulthandler.register(signal.SIGUSR1, stack, all_threads=True)
@@ -299,7 +303,9 @@ def _become_child(jobs: list[Job], results: int, output: int, scratch: Path) -> 
             if retires:
                 break
         code = 0
-    except BaseException as error:  # SystemExit and KeyboardInterrupt included: the job's own functions tell theirs before
+    except (
+        BaseException
+    ) as error:  # SystemExit and KeyboardInterrupt included: the job's own functions tell theirs before
         with suppress(BaseException):
             sys.stderr.write(f"{first_line(error)}\n")
     finally:

@@ -40,7 +40,9 @@ class Run:
 
     def must_recapture(self) -> None:
         if self._ahead_of_time:
-            raise CannotRun(f"{self._ahead_of_time} compiles ahead of time: it is not asked whether something changed since")
+            raise CannotRun(
+                f"{self._ahead_of_time} compiles ahead of time: it is not asked whether something changed since"
+            )
 
     def elsewhere(self, fn: Callable[..., Any], *args: Any) -> Any:
         self.went_elsewhere = True

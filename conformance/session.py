@@ -109,7 +109,10 @@ class Session:
         self._preload(cases)
         pool = Pool(workers, self.plan.timeout, self.plan.memory, share=CASES_A_GPU_PROCESS)
         at: dict[PlannedCase, Stage] = {}
-        jobs = [Job(case, self._measure, (case,), (case.backend, case.target) if case.target == "cuda" else None) for case in cases]
+        jobs = [
+            Job(case, self._measure, (case,), (case.backend, case.target) if case.target == "cuda" else None)
+            for case in cases
+        ]
         for event in pool.run(jobs):
             case: PlannedCase = event.job.key
             if isinstance(event.said, Stage):
@@ -172,7 +175,11 @@ class Session:
 
 
 def results_here(
-    micrograph: type[Micrograph], backend: Backend, target: Target, stages: Collection[Stage] = STAGES, judge: Judge | None = None
+    micrograph: type[Micrograph],
+    backend: Backend,
+    target: Target,
+    stages: Collection[Stage] = STAGES,
+    judge: Judge | None = None,
 ) -> dict[Stage, Result]:
     """Measure and judge one case in this very process; without a judge, nothing is expected and there is no baseline."""
     judge = judge or Judge(expectations.Expectations([], {}))

@@ -34,7 +34,14 @@ class Verdict(str, Enum):
     @property
     def blocks(self) -> bool:
         """After this verdict, are later stages of the same compile `blocked`?"""
-        return self in {Verdict.FAIL, Verdict.FALLBACK, Verdict.XFAIL, Verdict.ERROR, Verdict.TIMEOUT, Verdict.UNSUPPORTED}
+        return self in {
+            Verdict.FAIL,
+            Verdict.FALLBACK,
+            Verdict.XFAIL,
+            Verdict.ERROR,
+            Verdict.TIMEOUT,
+            Verdict.UNSUPPORTED,
+        }
 
 
 SIGNS = {

@@ -42,8 +42,13 @@ class ShimManager:
                 first_parent = parent if not new else first_parent
                 self._make_room()
                 self.blocks[block] = {"cache_level": 0, "priority": priority}
-                ids = [{"type": "unique_token", "token_id": t, "token_extra_id": 0} for t in tokens[start : start + self.size]]
-                new.append({"type": "stored_block", "block_hash": block, "tokens": ids, "cache_level": 0, "priority": priority})
+                ids = [
+                    {"type": "unique_token", "token_id": t, "token_extra_id": 0}
+                    for t in tokens[start : start + self.size]
+                ]
+                new.append(
+                    {"type": "stored_block", "block_hash": block, "tokens": ids, "cache_level": 0, "priority": priority}
+                )
             parent = block
         if new:
             self._note({"type": "stored", "parent_hash": first_parent, "blocks": new})
@@ -103,7 +108,9 @@ def real_life() -> list[Event]:
     from tensorrt_llm.mapping import Mapping
     from tensorrt_llm.sampling_params import SamplingParams
 
-    config = KvCacheConfig(free_gpu_memory_fraction=0.1, event_buffer_max_size=1024, enable_block_reuse=True, max_tokens=256)
+    config = KvCacheConfig(
+        free_gpu_memory_fraction=0.1, event_buffer_max_size=1024, enable_block_reuse=True, max_tokens=256
+    )
     manager = KVCacheManager(
         kv_cache_config=config,
         kv_cache_type=tensorrt_llm.bindings.internal.batch_manager.CacheType.SELF,
@@ -126,7 +133,9 @@ def real_life() -> list[Event]:
     for index, length in enumerate((5, 130, 200, 250)):  # the last ones do not fit beside the first
         sampling = tensorrt_llm.bindings.SamplingConfig(SamplingParams()._get_sampling_config())
         tokens = [1000 * index + token for token in range(length)]
-        request = LlmRequest(request_id=index, max_new_tokens=1, input_tokens=tokens, sampling_config=sampling, is_streaming=False)
+        request = LlmRequest(
+            request_id=index, max_new_tokens=1, input_tokens=tokens, sampling_config=sampling, is_streaming=False
+        )
         manager.impl.add_sequence_batch([(request.py_request_id, request.prompt_len, 1)], [request])
         simulate_prefill_completion_only_use_for_testing(request)
         manager.free_resources(request)

@@ -69,7 +69,9 @@ def measure(size: int, steps: int, rounds: int) -> None:
     same = torch.allclose(serial(inputs, weight, steps), overlapped(inputs, weight, steps, side), rtol=1e-4, atol=1e-4)
     print(f"{torch.cuda.get_device_name()}: two chains of {steps} matmuls, (16, {size}) x ({size}, {size})")
     print(f"one stream   {alone:8.3f} ms")
-    print(f"two streams  {together:8.3f} ms, {100 * max(0.0, alone - together) / (alone / 2):.0f} % of one chain hidden behind the other")
+    print(
+        f"two streams  {together:8.3f} ms, {100 * max(0.0, alone - together) / (alone / 2):.0f} % of one chain hidden behind the other"
+    )
     print(f"results agree: {same}")
     if not same:
         raise SystemExit(1)

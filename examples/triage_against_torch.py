@@ -87,7 +87,12 @@ def ours(source: str) -> Said:
     steps = ", ".join(f"{name} {spent:.1f}" for name, spent in found.seconds.items())
     nodes = (found.reduced.before, found.reduced.nodes) if found.reduced else None
     culprit = f"{found.culprit.what} {found.culprit.name}" if found.culprit else ""
-    return Said(seconds, found.first.cell.stage.value, f"{culprit} ({steps}{'; ' + found.unreduced if found.unreduced else ''})", nodes)
+    return Said(
+        seconds,
+        found.first.cell.stage.value,
+        f"{culprit} ({steps}{'; ' + found.unreduced if found.unreduced else ''})",
+        nodes,
+    )
 
 
 def bisector(module: Any, inputs: tuple[Any, ...], limit: float) -> Said:

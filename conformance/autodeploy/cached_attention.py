@@ -69,7 +69,9 @@ def decode(loaded: Loaded, backend: str = "torch", device: str = "cpu", batch: i
             cache.fill_(7.0)  # what the prompt left must not help
         report.differences["token by token"] = _compare(_steps(call, tokens, 0), plain)
         call(torch.randint(0, VOCABULARY, (batch, 2), device=device), length - 2)
-        report.differences["continued after other tokens"] = _compare(_steps(call, tokens, length - 2), plain[:, length - 2 :])
+        report.differences["continued after other tokens"] = _compare(
+            _steps(call, tokens, length - 2), plain[:, length - 2 :]
+        )
     return report
 
 
@@ -84,10 +86,16 @@ def _inserted(loaded: Loaded, model: nn.Module, inputs: Any, backend: str, devic
     interface = loaded.seam.sequence_interface
     try:
         cm = interface(
-            max_seq_len=LONGEST, max_batch_size=batch, max_num_tokens=batch * (LONGEST + 1), device=device, kv_cache_config=config
+            max_seq_len=LONGEST,
+            max_batch_size=batch,
+            max_num_tokens=batch * (LONGEST + 1),
+            device=device,
+            kv_cache_config=config,
         )
     except TypeError as error:
-        raise UsageError(f"{loaded.found}: the sequence interface takes other arguments than this suite knows: {error}") from None
+        raise UsageError(
+            f"{loaded.found}: the sequence interface takes other arguments than this suite knows: {error}"
+        ) from None
     settings = {"insert_cached_attention": {"stage": "cache_init", "backend": backend}}
     gm = loaded.seam.optimizer(None, settings)(cm, gm)
     return cm, gm.to(device)

@@ -17,16 +17,73 @@ from conformance.autodeploy.dumps import Folder, Graph, Node
 from conformance.autodeploy.sources import Entry, search
 
 ELEMENTWISE = {
-    "add", "sub", "mul", "div", "neg", "silu", "gelu", "relu", "sigmoid", "tanh", "exp", "log", "rsqrt", "sqrt",
-    "pow", "square", "abs", "where", "clamp", "clamp_min", "clamp_max", "maximum", "minimum", "masked_fill",
-    "rsub", "reciprocal", "cos", "sin", "to", "_to_copy", "type_as", "float", "erf", "softplus", "sign",
+    "add",
+    "sub",
+    "mul",
+    "div",
+    "neg",
+    "silu",
+    "gelu",
+    "relu",
+    "sigmoid",
+    "tanh",
+    "exp",
+    "log",
+    "rsqrt",
+    "sqrt",
+    "pow",
+    "square",
+    "abs",
+    "where",
+    "clamp",
+    "clamp_min",
+    "clamp_max",
+    "maximum",
+    "minimum",
+    "masked_fill",
+    "rsub",
+    "reciprocal",
+    "cos",
+    "sin",
+    "to",
+    "_to_copy",
+    "type_as",
+    "float",
+    "erf",
+    "softplus",
+    "sign",
 }
 REDUCTIONS = {
-    "mean", "sum", "amax", "amin", "softmax", "_softmax", "var", "var_mean", "prod", "norm", "linalg_vector_norm",
+    "mean",
+    "sum",
+    "amax",
+    "amin",
+    "softmax",
+    "_softmax",
+    "var",
+    "var_mean",
+    "prod",
+    "norm",
+    "linalg_vector_norm",
 }
 SHAPES = {
-    "slice", "cat", "narrow", "getitem", "unsqueeze", "squeeze", "expand", "view", "reshape", "transpose",
-    "permute", "contiguous", "clone", "chunk", "split", "select", "flatten",
+    "slice",
+    "cat",
+    "narrow",
+    "getitem",
+    "unsqueeze",
+    "squeeze",
+    "expand",
+    "view",
+    "reshape",
+    "transpose",
+    "permute",
+    "contiguous",
+    "clone",
+    "chunk",
+    "split",
+    "select",
+    "flatten",
 }
 CASTS = {"to", "_to_copy", "type_as", "float", "contiguous", "clone"}
 MATMULS = ("linear", "mm", "matmul", "gemm", "conv")
@@ -147,7 +204,9 @@ def _signature(nodes: list[Node]) -> tuple[Any, ...]:
 
 def _kind(graph: Graph, nodes: list[Node]) -> str:
     names = {short(node) for node in nodes}
-    if any(norm in name for name in names for norm in NORMS) or (names & {"mean", "var", "var_mean"} and names & {"rsqrt", "sqrt"}):
+    if any(norm in name for name in names for norm in NORMS) or (
+        names & {"mean", "var", "var_mean"} and names & {"rsqrt", "sqrt"}
+    ):
         return "norm"
     if "softmax" in names or "_softmax" in names or {"neg", "cat"} <= names or _near(graph, nodes, ATTENTION):
         return "attention"
@@ -166,7 +225,9 @@ def _near(graph: Graph, nodes: list[Node], kinds: tuple[str, ...]) -> bool:
     for node in nodes:
         around = [n for n in (*node.inputs, *node.users) if n in graph.nodes and n not in names]
         for other in around:
-            further = [*graph.nodes[other].users, *graph.nodes[other].inputs] if short(graph.nodes[other]) in SHAPES else []
+            further = (
+                [*graph.nodes[other].users, *graph.nodes[other].inputs] if short(graph.nodes[other]) in SHAPES else []
+            )
             if any(_is(graph.nodes.get(name), kinds) for name in (other, *further)):
                 return True
     return False
@@ -202,9 +263,17 @@ def _rms(ops: Counter[str]) -> bool:
 
 
 KNOWN = (
-    Known("add_rmsnorm", lambda ops: bool(ops["add"] and _norm_op(ops)) or (ops["add"] >= 2 and _rms(ops)), (("fuse", "add", "rmsnorm"),)),
+    Known(
+        "add_rmsnorm",
+        lambda ops: bool(ops["add"] and _norm_op(ops)) or (ops["add"] >= 2 and _rms(ops)),
+        (("fuse", "add", "rmsnorm"),),
+    ),
     Known("rmsnorm", lambda ops: _rms(ops) or _norm_op(ops), (("rmsnorm",),)),
-    Known("layernorm", lambda ops: bool(ops["sub"] and ops["mean"] and ops["rsqrt"]) or bool(ops["layer_norm"]), (("layernorm",),)),
+    Known(
+        "layernorm",
+        lambda ops: bool(ops["sub"] and ops["mean"] and ops["rsqrt"]) or bool(ops["layer_norm"]),
+        (("layernorm",),),
+    ),
     Known("l2norm", lambda ops: bool(ops["sum"] and (ops["rsqrt"] or ops["sqrt"])), (("l2norm",),)),
     Known("rope", _has("neg", "cat", "mul", "add"), (("rope",),)),
     Known("softmax_attention", lambda ops: bool(ops["softmax"] or ops["_softmax"]), (("attention",),)),

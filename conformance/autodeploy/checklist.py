@@ -13,7 +13,8 @@ from conformance.errors import unknown
 TESTS = Path("tests") / "unittest" / "auto_deploy"
 # How tests say that nothing must match: by name, or by asserting zero or absence.
 ABSENT = re.compile(
-    r"not_fus|no_fus|non_?match|no_match|not_match|unfused|should_not|skip|negative|does_not|without|untouched|unchanged|reject", re.I
+    r"not_fus|no_fus|non_?match|no_match|not_match|unfused|should_not|skip|negative|does_not|without|untouched|unchanged|reject",
+    re.I,
 )
 ZERO = re.compile(r"(?:num_matches|matches|count|cnt|n_fused|num_\w+)\w*\s*==\s*0\b|assert not (?:any|has)|not any\(")
 

@@ -28,7 +28,9 @@ def get(ref: str = "HEAD", origin: str = ORIGIN, into: Path | None = None) -> Fo
     folder = into or cache_folder()
     new = not (folder / ".git").is_dir()
     if new and folder.exists() and any(folder.iterdir()):
-        raise UsageError(f"{folder} is not empty and not a clone: remove it, or set CONFORMANCE_CACHE to another folder")
+        raise UsageError(
+            f"{folder} is not empty and not a clone: remove it, or set CONFORMANCE_CACHE to another folder"
+        )
     folder.mkdir(parents=True, exist_ok=True)
     try:
         _fill(folder, ref, origin)
@@ -52,7 +54,9 @@ def _fill(folder: Path, ref: str, origin: str) -> None:
         _git(folder, *fetch[:-2], "origin", ref)
         _git(folder, "checkout", "--quiet", "--force", "--detach", "FETCH_HEAD")
     except UsageError as error:
-        raise UsageError(f"cannot get {ref} of {origin}: {error}; without a network, set {VARIABLE} to a checkout") from None
+        raise UsageError(
+            f"cannot get {ref} of {origin}: {error}; without a network, set {VARIABLE} to a checkout"
+        ) from None
 
 
 def _git(folder: Path, *arguments: str) -> None:

@@ -30,13 +30,19 @@ def _use(source: str | None) -> None:
 
 @click.command("pass")
 @click.argument("name")
-@click.option("--micrograph", "-m", metavar="M", default="norm.decoder_block", show_default=True, help="the graph to run it on")
-@click.option("--kernels", metavar="OPTION", default="flashinfer", show_default=True, help="flashinfer, triton or torch")
+@click.option(
+    "--micrograph", "-m", metavar="M", default="norm.decoder_block", show_default=True, help="the graph to run it on"
+)
+@click.option(
+    "--kernels", metavar="OPTION", default="flashinfer", show_default=True, help="flashinfer, triton or torch"
+)
 @click.option("--legacy", is_flag=True, help="the older pass under _torch/compilation, even where AutoDeploy has one")
 @click.option("--review", is_flag=True, help="instead: is it registered, listed and tested?")
 @click.option("--json", "as_json", is_flag=True, help="for programs")
 @SOURCE
-def pass_command(name: str, micrograph: str, kernels: str, legacy: bool, review: bool, as_json: bool, trtllm_src: str | None) -> int:
+def pass_command(
+    name: str, micrograph: str, kernels: str, legacy: bool, review: bool, as_json: bool, trtllm_src: str | None
+) -> int:
     """The graph before and after one of AutoDeploy's passes: fuse_add_rms_norm, fuse_norm, fix_functionalization …"""
     _use(trtllm_src)
     if review:
@@ -75,7 +81,9 @@ def _show(report: Any, found: Any) -> None:
     from conformance.backends.autodeploy.graph import listing
 
     console = Console(highlight=False, soft_wrap=True)
-    console.print(f"[bold]{report.name}[/] on {report.micrograph}, {report.option} kernels, {report.path} path of {found}")
+    console.print(
+        f"[bold]{report.name}[/] on {report.micrograph}, {report.option} kernels, {report.path} path of {found}"
+    )
     for result in report.results:
         said = f"matches={result.matches}" if result.state == "ran" else f"{result.state} {result.reason}".strip()
         console.print(f"  {result.name}: {said}")
@@ -148,7 +156,11 @@ def candidates_command(folder: Path, as_json: bool, top: int, trtllm_src: str | 
     for broken in read.broken:
         click.echo(f"left out {broken}", err=True)
     if as_json:
-        body = {"dump": read.last.file.name, "left_out": read.broken, "candidates": [dataclasses.asdict(c) for c in found]}
+        body = {
+            "dump": read.last.file.name,
+            "left_out": read.broken,
+            "candidates": [dataclasses.asdict(c) for c in found],
+        }
         click.echo(json.dumps(body, indent=2))
         return 0
     click.echo(f"{len(found)} candidates in {read.last.file.name}, the last of {len(read.dumps)} graphs\n")

@@ -137,7 +137,11 @@ class Harness:
         return sorted({*self.passes.names(), *CHAINS, *legacy})
 
     def run(
-        self, name: str, micrograph: str | type[Micrograph] = DEFAULT_MICROGRAPH, option: str = "flashinfer", **settings: Any
+        self,
+        name: str,
+        micrograph: str | type[Micrograph] = DEFAULT_MICROGRAPH,
+        option: str = "flashinfer",
+        **settings: Any,
     ) -> Report:
         """The pass on the graph that AutoDeploy would give it: all earlier passes run first."""
         if option not in plan.OPTIONS:
@@ -161,7 +165,9 @@ class Harness:
         order = list(config)
         first = order.index(parts[0])
         gm, earlier = self._run(gm, {n: config[n] for n in order[:first] if n not in parts})
-        report = Report(name, cls, option, "autodeploy", graph.copied(gm), gm, case.inputs(), self.loaded, earlier=earlier)
+        report = Report(
+            name, cls, option, "autodeploy", graph.copied(gm), gm, case.inputs(), self.loaded, earlier=earlier
+        )
         between = order[first : order.index(parts[-1]) + 1]
         gm, results = self._run(gm, {n: config[n] for n in between})
         report.results = [result for result in results if result.name in parts]
@@ -207,11 +213,15 @@ class Harness:
     def run_legacy(self, name: str, micrograph: str | type[Micrograph] = DEFAULT_MICROGRAPH) -> Report:
         """`fuse_norm` makes `auto_functionalized` calls of the in-place op; `fix_functionalization` makes them in-place again."""
         if not self.legacy.has(name):
-            raise Missing(f"{self.loaded.found} has no legacy pass {name}: _torch/compilation is not there or was moved")
+            raise Missing(
+                f"{self.loaded.found} has no legacy pass {name}: _torch/compilation is not there or was moved"
+            )
         cls = self._micrograph(micrograph)
         gm, case = self._captured(cls)
         config = plan.configured(self.loaded, "torch")
-        gm, earlier = self._run(gm, {**plan.of_stage(config, Stage.DECOMPOSITION), **plan.of_stage(config, Stage.POSTGRAD)})
+        gm, earlier = self._run(
+            gm, {**plan.of_stage(config, Stage.DECOMPOSITION), **plan.of_stage(config, Stage.POSTGRAD)}
+        )
         gm = self.legacy.legacy_form(self.passes.moved(gm, "cpu"))
         if name == "fix_functionalization":
             gm = self.legacy.functionalized_form(gm)
@@ -228,4 +238,3 @@ class Harness:
         if micrograph not in self.micrographs:
             raise unknown("micrograph", micrograph, self.micrographs)
         return self.micrographs[micrograph]
-

@@ -111,7 +111,10 @@ class Legacy:
         twin = graph.copied(gm)
         for norm in list(twin.graph.nodes):
             total: Any = norm.args[0] if norm.args else None
-            if graph.packet_name(norm.target) != "trtllm.flashinfer_rmsnorm" or graph.packet_name(total.target) != "aten.add":
+            if (
+                graph.packet_name(norm.target) != "trtllm.flashinfer_rmsnorm"
+                or graph.packet_name(total.target) != "aten.add"
+            ):
                 continue
             with twin.graph.inserting_before(norm):
                 given = {"input": total.args[1], "residual": total.args[0], "weight": norm.args[1], "eps": norm.args[2]}

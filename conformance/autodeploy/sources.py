@@ -32,7 +32,10 @@ def entries(root: Path) -> tuple[Entry, ...]:
     package = root / "tensorrt_llm" / "_torch" / "auto_deploy"
     package = package if package.is_dir() else root
     found: list[Entry] = []
-    for folder, pattern, kind in (("transform/library", TRANSFORM, "transform"), ("custom_ops", CUSTOM_OP, "custom op")):
+    for folder, pattern, kind in (
+        ("transform/library", TRANSFORM, "transform"),
+        ("custom_ops", CUSTOM_OP, "custom op"),
+    ):
         for file in sorted((package / folder).rglob("*.py")):
             text = file.read_text(errors="replace")
             for match in pattern.finditer(text):
@@ -45,7 +48,9 @@ def entries(root: Path) -> tuple[Entry, ...]:
 
 def search(root: Path, words: tuple[str, ...], avoid: tuple[str, ...] = ()) -> list[Entry]:
     """Entries whose name has all the words, plainest names first: quantized and distributed kin come last."""
-    named = [e for e in entries(root) if all(w in _plain(e.name) for w in words) and not any(a in e.name for a in avoid)]
+    named = [
+        e for e in entries(root) if all(w in _plain(e.name) for w in words) and not any(a in e.name for a in avoid)
+    ]
     return sorted(named, key=lambda e: (e.kind != "custom op", len(e.name), e.name))
 
 

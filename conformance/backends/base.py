@@ -22,7 +22,18 @@ from conformance.stage import STAGES, Stage
 from conformance.target import Target
 from conformance.trace import Observation
 
-__all__ = ["Backend", "CannotRun", "Case", "Compiled", "HasExpectations", "HasRepro", "Jit", "Released", "Triaged", "all_unavailable"]
+__all__ = [
+    "Backend",
+    "CannotRun",
+    "Case",
+    "Compiled",
+    "HasExpectations",
+    "HasRepro",
+    "Jit",
+    "Released",
+    "Triaged",
+    "all_unavailable",
+]
 
 
 @dataclass(frozen=True)
@@ -89,7 +100,12 @@ class Compiled(ABC):
             raise CannotRun("there is no such form of the program")
         name = type(self).__name__.removesuffix("Compiled")
         with oracle.state_kept(self.module):
-            yield self.module, scenario.Run(program, scenario.only_modules(name), scenario.only_here(name), compiled=True, ahead_of_time=name)
+            yield (
+                self.module,
+                scenario.Run(
+                    program, scenario.only_modules(name), scenario.only_here(name), compiled=True, ahead_of_time=name
+                ),
+            )
 
     def plays_at(self, stage: Stage) -> bool:
         """Can a scenario be played with the program as of this stage? For the cache stage: with caches turned off?"""

@@ -30,7 +30,11 @@ def recompiles(seen: Seen) -> Iterator[tuple[Kind, str]]:
             yield kind, f"{count} recompiles when {dim} takes a second and a third size, contract says {promised}"
 
 
-@check("CAP003", Stage.CAPTURE, "captures again when the dtype, the strides or a flag of an input change, or gradients are turned on")
+@check(
+    "CAP003",
+    Stage.CAPTURE,
+    "captures again when the dtype, the strides or a flag of an input change, or gradients are turned on",
+)
 def guarded(seen: Seen) -> Iterator[tuple[Kind, str]]:
     for what, recompiled in seen.facts.get("guarded", {}).items():
         if not recompiled:
@@ -40,7 +44,10 @@ def guarded(seen: Seen) -> Iterator[tuple[Kind, str]]:
 @check("CAP004", Stage.CAPTURE, "what was captured for one input is not used for another")
 def stale(seen: Seen) -> Iterator[tuple[Kind, str]]:
     for difference in seen.facts.get("stale", []):
-        yield Kind.MISSED_RECOMPILE if "as given" not in difference else Kind.WRONG_RESULT, f"captured graph, {difference}"
+        yield (
+            Kind.MISSED_RECOMPILE if "as given" not in difference else Kind.WRONG_RESULT,
+            f"captured graph, {difference}",
+        )
 
 
 @check("CAP005", Stage.CAPTURE, "what was captured serves every call that it must serve")

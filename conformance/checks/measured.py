@@ -16,7 +16,9 @@ RACE = declare("COD005", Stage.CODEGEN, "a kernel computes the same in whatever 
 # AutoDeploy
 PASS_RAISES = declare("AD001", None, "no transform raises")
 PASS_METADATA = declare("AD002", None, "a transform gives every new node a shape and a dtype")
-PASS_WRONG_METADATA = declare("AD003", None, "the shape and dtype that a transform gives a new node are those that its op makes")
+PASS_WRONG_METADATA = declare(
+    "AD003", None, "the shape and dtype that a transform gives a new node are those that its op makes"
+)
 PASS_LOG = declare("AD004", None, "a transform logs as many matches as it reports")
 PASS_MATCHES = declare("AD005", Stage.FUSION, "fusions match exactly as often as the contract says")
 PASS_INPLACE_ORDER = declare("AD006", None, "no value is read after a fused kernel wrote into it")
@@ -31,4 +33,6 @@ MODE_RAISES = declare("TRT006", Stage.RUNTIME, "every way of running the compile
 ENGINE_REPLAY = declare("TRT007", Stage.RUNTIME, "a recorded CUDA graph of an engine replays what eager computes")
 PREALLOCATED = declare("TRT008", Stage.RUNTIME, "with pre-allocated outputs the module computes what eager computes")
 JIT_ENTRY = declare("TRT009", Stage.RUNTIME, "torch.compile(backend='torch_tensorrt') computes what eager computes")
-SAVED_ENGINE = declare("TRT010", Stage.RUNTIME, "a saved program loaded in a fresh process computes what eager computes")
+SAVED_ENGINE = declare(
+    "TRT010", Stage.RUNTIME, "a saved program loaded in a fresh process computes what eager computes"
+)

@@ -23,7 +23,10 @@ def contract(seen: Seen) -> Iterator[tuple[Kind, str]]:
     sharing = dict(entry.split(" shares with ") for entry in seen.facts.get("shares", []))
     for output, source in seen.contract.runtime.aliases.items():
         if "shares" in seen.facts and sharing.get(f"output {output}") != f"input {source}":
-            yield Kind.LOST_ALIAS, f"output {output} shares with {sharing.get(f'output {output}', 'nothing')}, contract says input {source}"
+            yield (
+                Kind.LOST_ALIAS,
+                f"output {output} shares with {sharing.get(f'output {output}', 'nothing')}, contract says input {source}",
+            )
 
 
 @check("RUN005", Stage.RUNTIME, "a recording is what runs, and a thousand replays hold on to no memory")
@@ -41,7 +44,11 @@ def lifetime(seen: Seen) -> Iterator[tuple[Kind, str]]:
         yield Kind.STALE_OUTPUT, f"{output} was overwritten by the next call of the same step, and no error says so"
 
 
-@check("RUN007", Stage.RUNTIME, "random numbers of the default settings: seeds, distribution, independence, one mask for forward and backward")
+@check(
+    "RUN007",
+    Stage.RUNTIME,
+    "random numbers of the default settings: seeds, distribution, independence, one mask for forward and backward",
+)
 def draws(seen: Seen) -> Iterator[tuple[Kind, str]]:
     for detail in seen.facts.get("wrong_draws", ()):
         yield Kind.WRONG_RESULT, detail

@@ -22,7 +22,12 @@ from conformance.library import load
 
 @click.command("bench")
 @click.option("-m", "--micrograph", "glob", default="[nmp][oau]*.[a-m]*", metavar="GLOB", help="what to measure on")
-@click.option("--part", type=click.Choice(["trace", "suite", "headless", "tensorrt", "fuzz"]), multiple=True, help="only these parts")
+@click.option(
+    "--part",
+    type=click.Choice(["trace", "suite", "headless", "tensorrt", "fuzz"]),
+    multiple=True,
+    help="only these parts",
+)
 @click.option("--json", "as_json", is_flag=True, help="print the numbers as JSON")
 def bench(glob: str, part: tuple[str, ...], as_json: bool) -> int:
     """Traced ÷ bare compile; the suite ÷ bare compiles; a second run ÷ the first."""
@@ -134,15 +139,26 @@ def _suite(names: list[str]) -> list[tuple[str, float, str]]:
             subprocess.run(command, env=env, capture_output=True)
             times.append(time.perf_counter() - start)
     return [
-        (f"suite with -n 2 ÷ bare compile-and-run, {len(names)} micrographs, processes included", times[0] / bare, "≤ 0.8"),
+        (
+            f"suite with -n 2 ÷ bare compile-and-run, {len(names)} micrographs, processes included",
+            times[0] / bare,
+            "≤ 0.8",
+        ),
         ("a second run with nothing changed ÷ the first", times[1] / times[0], "≤ 0.1"),
     ]
 
 
 def _tensorrt(names: list[str]) -> list[tuple[str, float, str]]:
-    code = "import time; s = time.perf_counter(); from conformance import backends; b = backends.get('torch_tensorrt'); "
+    code = (
+        "import time; s = time.perf_counter(); from conformance import backends; b = backends.get('torch_tensorrt'); "
+    )
     code += "b.unavailable(__import__('conformance.target', fromlist=['Target']).Target('sm_90')); print(time.perf_counter() - s)"
-    out = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, env={**os.environ, "PYTHONPATH": paths.import_path()})
+    out = subprocess.run(
+        [sys.executable, "-c", code],
+        capture_output=True,
+        text=True,
+        env={**os.environ, "PYTHONPATH": paths.import_path()},
+    )
     return [("import of Torch-TensorRT and its adapter, seconds", float(out.stdout.split()[-1]), "")]
 
 

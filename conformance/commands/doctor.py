@@ -20,7 +20,9 @@ def doctor(backend: tuple[str, ...], as_json: bool) -> None:
     found = {name: backends.get(name) for name in names}
     versions = {name: b.versions() for name, b in found.items()}
     reasons = {
-        name: {target: {str(s): why for s, why in b.unavailable(Target.parse(target)).items()} for target in b.targets()}
+        name: {
+            target: {str(s): why for s, why in b.unavailable(Target.parse(target)).items()} for target in b.targets()
+        }
         for name, b in found.items()
     }
     settings = {name: b.settings_changed() for name, b in found.items()}

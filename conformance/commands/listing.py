@@ -45,7 +45,9 @@ def listing(glob: str, folder: str, what: str | None, as_json: bool) -> None:
     if as_json:
         click.echo(
             json.dumps(
-                {name: {"summary": m.summary(), "contract": asdict(m.contract)} for name, m in chosen.items()}, indent=2, default=str
+                {name: {"summary": m.summary(), "contract": asdict(m.contract)} for name, m in chosen.items()},
+                indent=2,
+                default=str,
             )
         )
         return
@@ -57,7 +59,9 @@ def listing(glob: str, folder: str, what: str | None, as_json: bool) -> None:
     families = len({name.split(".")[0] for name in chosen})
     out = console()
     out.print(table)
-    out.print(f"{counted(len(chosen), 'micrograph')} in {families} {'family' if families == 1 else 'families'}", style="dim")
+    out.print(
+        f"{counted(len(chosen), 'micrograph')} in {families} {'family' if families == 1 else 'families'}", style="dim"
+    )
 
 
 def in_words(contract: Any) -> str:

@@ -21,7 +21,13 @@ class RunProgress:
         self.console, self.total = console, len(plan.cells)
         self.seen = self.total - sum(len(case.stages) for case in cases)
         self.unexpected = self.reused = 0
-        columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeElapsedColumn(), TimeRemainingColumn())
+        columns = (
+            TextColumn("{task.description}"),
+            BarColumn(),
+            MofNCompleteColumn(),
+            TimeElapsedColumn(),
+            TimeRemainingColumn(),
+        )
         self.bar = Progress(*columns, console=console, auto_refresh=False)
         self.task = self.bar.add_task("importing", total=self.total, completed=self.seen)
         self.last = time.monotonic()

@@ -28,18 +28,41 @@ INTERRUPTED = 130
 @click.option("-b", "--backend", multiple=True, metavar="B", help="backends (default: all that are installed)")
 @click.option("-s", "--stage", multiple=True, metavar="S", help="stages (default: all)")
 @click.option("-t", "--target", multiple=True, metavar="T", help="cpu, cuda, sm_90 … (default: each backend's own)")
-@click.option("-m", "--micrograph", "globs", multiple=True, metavar="GLOB", help="micrographs, e.g. 'norm.*' (default: all)")
+@click.option(
+    "-m", "--micrograph", "globs", multiple=True, metavar="GLOB", help="micrographs, e.g. 'norm.*' (default: all)"
+)
 @click.option("-n", "--workers", type=click.IntRange(1), default=None, help="processes at a time (default: one a core)")
-@click.option("--record", type=click.Path(path_type=Path), help="write the record here (default: a new file in your state folder)")
+@click.option(
+    "--record", type=click.Path(path_type=Path), help="write the record here (default: a new file in your state folder)"
+)
 @click.option("--resume", is_flag=True, help="go on with --record where it ended")
 @click.option("--fresh", is_flag=True, help="measure every case, even where nothing changed since it was last measured")
-@click.option("--plugin", multiple=True, metavar="MODULE", help="load this pytest plugin in every process, before the first compile")
-@click.option("--micrographs", "folder", metavar="DIR", help="a folder of your own micrographs (default: those of the suite)")
-@click.option("--expectations", "expected", metavar="DIR", help="a folder of your own expectations (default: those of the suite)")
+@click.option(
+    "--plugin",
+    multiple=True,
+    metavar="MODULE",
+    help="load this pytest plugin in every process, before the first compile",
+)
+@click.option(
+    "--micrographs", "folder", metavar="DIR", help="a folder of your own micrographs (default: those of the suite)"
+)
+@click.option(
+    "--expectations", "expected", metavar="DIR", help="a folder of your own expectations (default: those of the suite)"
+)
 @click.option("--no-baseline", is_flag=True, help="do not compare facts with recorded runs of the same version")
-@click.option("--cell-timeout", type=float, default=300.0, metavar="SECONDS", help="a case that takes longer is a `timeout` (default: 300)")
-@click.option("--memory-limit", type=float, metavar="GIB", help="a case that takes more memory is an `error` (default: no limit)")
-@click.option("--threads", type=click.IntRange(1), default=THREADS, help=f"threads that compiles see (default: {THREADS})")
+@click.option(
+    "--cell-timeout",
+    type=float,
+    default=300.0,
+    metavar="SECONDS",
+    help="a case that takes longer is a `timeout` (default: 300)",
+)
+@click.option(
+    "--memory-limit", type=float, metavar="GIB", help="a case that takes more memory is an `error` (default: no limit)"
+)
+@click.option(
+    "--threads", type=click.IntRange(1), default=THREADS, help=f"threads that compiles see (default: {THREADS})"
+)
 @click.option("--trtllm-src", metavar="DIR", help="a TensorRT-LLM checkout for AutoDeploy (or TRTLLM_SRC)")
 @click.option("--allow-unavailable", is_flag=True, help="exit 0 even if nothing of a backend could be observed here")
 @click.option("--junit", type=click.Path(path_type=Path), help="write JUnit XML too")
@@ -141,7 +164,9 @@ def _report(done: Run, cells: Iterable[Cell], seconds: float, junit: Path | None
         for line in annotated(done):
             click.echo(line)
     if lost := asked - lines.keys():
-        raise UsageError(f"{len(lost)} cells have no verdict, {sorted(lost)[0]} for one: run again with --record {_near(done.path)} --resume")
+        raise UsageError(
+            f"{len(lost)} cells have no verdict, {sorted(lost)[0]} for one: run again with --record {_near(done.path)} --resume"
+        )
     return 1 if bad else 0
 
 
@@ -161,7 +186,9 @@ def _something_observed(done: Run, cells: Iterable[Cell], stages: tuple[str, ...
     for name, members in groups.items():
         lines = [done.cells[str(cell)] for cell in members]
         if all(line["verdict"] == Verdict.UNAVAILABLE.value for line in lines):
-            raise UsageError(f"nothing of {name} could be observed: {lines[0]['reason']} (--allow-unavailable: exit 0 all the same)")
+            raise UsageError(
+                f"nothing of {name} could be observed: {lines[0]['reason']} (--allow-unavailable: exit 0 all the same)"
+            )
 
 
 COMMANDS = [run]

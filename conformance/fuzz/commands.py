@@ -23,7 +23,12 @@ from conformance.library import load
 @click.option("-b", "--backend", default="inductor", show_default=True, metavar="B", help="the compiler to fuzz")
 @click.option("-t", "--target", metavar="T", help="cpu, cuda, sm_90 … (default: the backend's own)")
 @click.option(
-    "-m", "--micrograph", "globs", multiple=True, metavar="GLOB", help="e.g. 'norm.*'; `generated`: made-up graphs (default: all)"
+    "-m",
+    "--micrograph",
+    "globs",
+    multiple=True,
+    metavar="GLOB",
+    help="e.g. 'norm.*'; `generated`: made-up graphs (default: all)",
 )
 @click.option("--micrographs", "folder", metavar="DIR", help="your own micrographs")
 @click.option("--minutes", type=click.FloatRange(min=0, min_open=True), help="how long (default: as the profile says)")
@@ -37,9 +42,19 @@ from conformance.library import load
 @click.option("--database", metavar="FOLDER|URL", help="failing examples: a folder, or redis://HOST:PORT")
 @click.option("--graphs/--no-graphs", default=None, help="also fuzz generated graphs (default: when no -m is given)")
 @click.option("--guards/--no-guards", default=True, help="also play sequences of calls against the model of guards")
-@click.option("--seed", type=click.IntRange(min=0), default=0, metavar="N", help="begin with other draws and graphs than the first")
-@click.option("--patience", type=click.FloatRange(min=0, min_open=True), metavar="S", help="seconds until a call counts as hung")
-@click.option("--plugin", multiple=True, metavar="MODULE", help="load this module first, here and where findings are confirmed")
+@click.option(
+    "--seed",
+    type=click.IntRange(min=0),
+    default=0,
+    metavar="N",
+    help="begin with other draws and graphs than the first",
+)
+@click.option(
+    "--patience", type=click.FloatRange(min=0, min_open=True), metavar="S", help="seconds until a call counts as hung"
+)
+@click.option(
+    "--plugin", multiple=True, metavar="MODULE", help="load this module first, here and where findings are confirmed"
+)
 @click.option("--json", "as_json", is_flag=True, help="print a summary as JSON at the end")
 @click.option("--alone", is_flag=True, hidden=True, help="in this very process, with nobody to go on after it")
 @click.pass_context
@@ -63,7 +78,9 @@ def fuzz(
     """Look for the shape, stride, dtype or sequence of calls where a compiler is wrong."""
     if not alone:
         return supervised(written_out(context))
-    os.environ.setdefault("TORCHINDUCTOR_COMPILE_THREADS", "1")  # one small kernel at a time: a pool of processes costs more
+    os.environ.setdefault(
+        "TORCHINDUCTOR_COMPILE_THREADS", "1"
+    )  # one small kernel at a time: a pool of processes costs more
     from conformance import backends, plugins
     from conformance.fuzz.database import open_database
     from conformance.fuzz.search import PROFILES
@@ -134,9 +151,21 @@ def supervised(words: list[str], most: int = 20) -> int:
             except KeyboardInterrupt:  # it was told as well, and is about to end
                 continue
         if not any(home().glob(f"*-{child.pid}.current")):
-            return code if code >= 0 else _complained(f"the session's process died with signal {-code} before its first example")
-        how = f"with signal {-code}" if code < 0 else "since it lost its GPU" if code == LOST else "without an end to its example"
-        Console(stderr=True).print(f"the session's process ended {how}; another goes on", style="yellow", highlight=False)
+            return (
+                code
+                if code >= 0
+                else _complained(f"the session's process died with signal {-code} before its first example")
+            )
+        how = (
+            f"with signal {-code}"
+            if code < 0
+            else "since it lost its GPU"
+            if code == LOST
+            else "without an end to its example"
+        )
+        Console(stderr=True).print(
+            f"the session's process ended {how}; another goes on", style="yellow", highlight=False
+        )
     return _complained(f"the session's process died {most} times")
 
 
@@ -152,7 +181,10 @@ def quiet() -> None:
     warnings.filterwarnings("ignore")
     for name in ("torch._dynamo", "torch._inductor", "torch.utils.cpp_extension"):
         logging.getLogger(name).setLevel(logging.ERROR)
-    for name in ("torch._guards", "torch.fx.experimental.symbolic_shapes"):  # they say as errors what a refused mark is told anyway
+    for name in (
+        "torch._guards",
+        "torch.fx.experimental.symbolic_shapes",
+    ):  # they say as errors what a refused mark is told anyway
         logging.getLogger(name).setLevel(logging.CRITICAL)
 
 
@@ -197,7 +229,11 @@ def _progress(session: Any, name: str) -> Table:
 
     said = summary(session)
     table = Table(show_header=False, box=None, padding=(0, 2, 0, 0))
-    table.add_row("examples", str(said["examples"]), f"{said['examples_per_minute'] / 60:.1f}/s, {said['rejected']} rejected by eager")
+    table.add_row(
+        "examples",
+        str(said["examples"]),
+        f"{said['examples_per_minute'] / 60:.1f}/s, {said['rejected']} rejected by eager",
+    )
     table.add_row("compiles", str(said["compiles"]), f"{said['examples'] / max(said['compiles'], 1):.1f} examples each")
     table.add_row("seen", f"{said['guards']} guards", f"{said['kernels']} programs")
     table.add_row("findings", str(said["findings"]), f"{said['unconfirmed']} not reproduced in a fresh process")
@@ -231,7 +267,9 @@ def _ended(session: Any, as_json: bool) -> int:
 @click.command("pin")
 @click.argument("finding")
 @click.option("--list", "listed", is_flag=True, hidden=True)
-@click.option("-o", "--output", type=click.Path(path_type=Path), help="where examples are kept (default: fixtures/examples)")
+@click.option(
+    "-o", "--output", type=click.Path(path_type=Path), help="where examples are kept (default: fixtures/examples)"
+)
 def pin(finding: str, listed: bool, output: Path | None) -> int:
     """Make a finding an example of the deterministic suite, for every backend and stage."""
     from conformance.fuzz.finding import Findings

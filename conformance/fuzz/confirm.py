@@ -27,7 +27,10 @@ def findings(example: Example, backend: str, target: str) -> list[dict[str, Any]
     examination.count = len(example.calls)
     trace = examination.trace()
     return [
-        {"stage": stage.value, **finding.to_json()} for stage in STAGES if stage in trace.observations for finding in trace[stage].findings
+        {"stage": stage.value, **finding.to_json()}
+        for stage in STAGES
+        if stage in trace.observations
+        for finding in trace[stage].findings
     ]
 
 

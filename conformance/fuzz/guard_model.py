@@ -16,7 +16,10 @@ from conformance.layouts import place
 from conformance.micrograph import Micrograph
 from conformance.verdict import Kind
 
-UNPROMISED = ("strided", "expanded")  # strides that are no products of sizes: when they are guarded as numbers is not promised
+UNPROMISED = (
+    "strided",
+    "expanded",
+)  # strides that are no products of sizes: when they are guarded as numbers is not promised
 DYNAMIC = "dynamic"
 
 
@@ -86,7 +89,9 @@ class Model:
 
     def _doubtful(self, call: Call) -> bool:
         numbers = dict(numbers_of(call))
-        changed = [name for name, value in numbers.items() if isinstance(value, float) and self.sizes.get(name) == DYNAMIC]
+        changed = [
+            name for name, value in numbers.items() if isinstance(value, float) and self.sizes.get(name) == DYNAMIC
+        ]
         # What a number was guarded for (its sign, its type) depends on what is done with it. Its answer must be right all the same.
         changed += [name for name, value in numbers.items() if self._other_kind(name, value)]
         layouts = kind_of(call)[2]
@@ -125,12 +130,17 @@ class Model:
         for name, value in numbers_of(call).items():
             self.sizes[name] = value if _same(self.sizes.get(name, value), value) else DYNAMIC
         known = numbers_of(call).items()
-        sizes = tuple((name, DYNAMIC if self.sizes[name] == DYNAMIC and _any_size(value) else value) for name, value in known)
+        sizes = tuple(
+            (name, DYNAMIC if self.sizes[name] == DYNAMIC and _any_size(value) else value) for name, value in known
+        )
         self.captured.append(Guarded(kind_of(call), sizes))
         return self.captured[-1]
 
     def exact(self, call: Call) -> tuple[Any, ...]:
-        return (*kind_of(call), tuple(sorted((name, str(type(value)), value) for name, value in numbers_of(call).items())))
+        return (
+            *kind_of(call),
+            tuple(sorted((name, str(type(value)), value) for name, value in numbers_of(call).items())),
+        )
 
 
 @dataclass

@@ -52,15 +52,21 @@ class Player:
     """One compiled micrograph, called in sequence; it knows how often it was captured."""
 
     patience: float = 0.0  # seconds for one call
-    journal: Callable[[Example], None] = staticmethod(lambda example: None)  # told of each sequence before its last call
+    journal: Callable[[Example], None] = staticmethod(
+        lambda example: None
+    )  # told of each sequence before its last call
 
-    def __init__(self, micrograph: type[Micrograph], door: Door | None = None, limit: int = 8, compiled: bool = False) -> None:
+    def __init__(
+        self, micrograph: type[Micrograph], door: Door | None = None, limit: int = 8, compiled: bool = False
+    ) -> None:
         self.micrograph, self.limit, self.compiled = micrograph, limit, compiled
         self.model = self._model()
         self.stack = ExitStack()
         self.cached = None
         if compiled:
-            folder = self.stack.enter_context(tempfile.TemporaryDirectory(prefix="conformance-guards-", ignore_cleanup_errors=True))
+            folder = self.stack.enter_context(
+                tempfile.TemporaryDirectory(prefix="conformance-guards-", ignore_cleanup_errors=True)
+            )
             self.stack.enter_context(empty_caches(Path(folder)))
             self.cached = Cached(micrograph.contract.cache.cacheable)
         self.counting = Counting()
@@ -115,7 +121,9 @@ class Player:
             return Kind.EXTRA_RECOMPILE, f"captured although the stance is {call.stance}"
         if call.stance == "fail_on_recompile" and not self.model.exhausted():
             if outcome.error is not None and "fail_on_recompile" in str(outcome.error):
-                return (Kind.EXTRA_RECOMPILE, "refused, though an earlier capture takes it") if expected == "no" else None
+                return (
+                    (Kind.EXTRA_RECOMPILE, "refused, though an earlier capture takes it") if expected == "no" else None
+                )
             if expected == "yes" and outcome.error is None:
                 return Kind.MISSED_RECOMPILE, "not refused, though it needs a capture"
         elif call.stance == "fail_on_recompile" and outcome.error is not None:
@@ -134,7 +142,9 @@ class Player:
         return self.counting.count if self.own else int(seam.counters["stats"].get("unique_graphs", 0))
 
     def example(self) -> Example:
-        return Example(self.micrograph.name(), tuple(self.calls), about=COMPILED if self.compiled else "guards", limit=self.limit)
+        return Example(
+            self.micrograph.name(), tuple(self.calls), about=COMPILED if self.compiled else "guards", limit=self.limit
+        )
 
     def _reference(self, call: Call) -> oracle.Reference | None:
         try:
@@ -146,11 +156,15 @@ class Player:
             return None
         if any(overlaps(given[index]) for index in oracle.mutated(eager, given)):
             return None  # which of two writes to one place is the last is not specified
-        if not self.compiled:  # the captured graph is run by eager's own kernels: the same answer, and no fp64 needed to judge it
+        if (
+            not self.compiled
+        ):  # the captured graph is run by eager's own kernels: the same answer, and no fp64 needed to judge it
             return oracle.Reference(eager, None)
         with self._cast(call, self.modules[0]):
             exact = oracle.in_double(self.modules[0], call.inputs(self.micrograph), calls=self.micrograph.steps)
-        return oracle.Reference(eager, exact if exact is not None and len(exact.outputs) == len(eager.outputs) else None)
+        return oracle.Reference(
+            eager, exact if exact is not None and len(exact.outputs) == len(eager.outputs) else None
+        )
 
     def _contradicted(self, call: Call, ref: oracle.Reference) -> bool:
         """Does eager give another answer when it is asked again?"""
@@ -178,7 +192,6 @@ class Player:
 
 @contextmanager
 def _limit(count: int) -> Iterator[None]:
-
     with seam.dynamo_config.patch(recompile_limit=count):
         yield
 

@@ -6,6 +6,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from dataclasses import replace
+from functools import partial
 from typing import Any
 
 from hypothesis import HealthCheck, Phase, settings
@@ -147,11 +148,18 @@ def _number(value: Any) -> bool:
 def tours(micrograph: type[Micrograph]) -> Iterator[tuple[Call, ...]]:
     """Sequences that change one thing after the other, and back: every value that a rule may draw is met once, whatever is drawn."""
     start, known = first_call(micrograph), modes_of(micrograph)
-    yield tuple(replace(start, mode=name) for name in ("", "grad", "inference", "grad", "autocast", "", "inference") if name in known)
+    yield tuple(
+        replace(start, mode=name)
+        for name in ("", "grad", "inference", "grad", "autocast", "", "inference")
+        if name in known
+    )
     if dtypes := dtypes_of(micrograph):
         yield (start, *(replace(start, dtype=name) for name in (*dtypes, "")))
     for dim in varied(micrograph):
-        yield (start, *(replace(start, dims={**start.dims, dim: size}) for size in (*sizes_of(micrograph, dim), start.dims[dim])))
+        yield (
+            start,
+            *(replace(start, dims={**start.dims, dim: size}) for size in (*sizes_of(micrograph, dim), start.dims[dim])),
+        )
     for index, value in start.scalars:
         yield tuple(replace(start, scalars=_put(start.scalars, index, near)) for near in (*numbers_near(value), value))
     for index in movable(micrograph):
@@ -170,7 +178,11 @@ def _put(scalars: tuple[tuple[int, float], ...], index: int, value: float) -> tu
 
 
 def first_call(micrograph: type[Micrograph]) -> Call:
-    numbers = [(index, spec.value) for index, spec in enumerate(micrograph.inputs) if isinstance(spec, Scalar) and _number(spec.value)]
+    numbers = [
+        (index, spec.value)
+        for index, spec in enumerate(micrograph.inputs)
+        if isinstance(spec, Scalar) and _number(spec.value)
+    ]
     return Call(dict(micrograph.dims), plain(micrograph).given, scalars=tuple(numbers))  # type: ignore[arg-type]
 
 
@@ -194,7 +206,9 @@ def sizes_of(micrograph: type[Micrograph], dim: str) -> list[int]:
     first = micrograph.dims[dim]
     others = {size for other, size in micrograph.dims.items() if other != dim}
     place = list(micrograph.dims).index(dim)
-    return [s for s in (first, *(first + 2 * (place + k * len(micrograph.dims)) for k in (1, 2, 3)), 1) if s not in others]
+    return [
+        s for s in (first, *(first + 2 * (place + k * len(micrograph.dims)) for k in (1, 2, 3)), 1) if s not in others
+    ]
 
 
 def search_guards(
@@ -235,7 +249,12 @@ def search_guards(
 
 
 def _toured(
-    micrograph: type[Micrograph], door: Door | None, number: int, compiled: bool, patience: float, journal: Callable[[Example], None]
+    micrograph: type[Micrograph],
+    door: Door | None,
+    number: int,
+    compiled: bool,
+    patience: float,
+    journal: Callable[[Example], None],
 ) -> tuple[Example, Finding] | None:
     """Tours first: all of them where only captures are paid for, another one each round where compiles are."""
     every = list(tours(micrograph))
@@ -253,20 +272,31 @@ def _toured(
     return None
 
 
-def shortest(micrograph: type[Micrograph], broken: Broken, door: Door | None, compiled: bool = False) -> tuple[tuple[Call, ...], Finding]:
+def shortest(
+    micrograph: type[Micrograph], broken: Broken, door: Door | None, compiled: bool = False
+) -> tuple[tuple[Call, ...], Finding]:
     """Leave out calls, then make each as plain as the first, for as long as the same thing goes wrong at the end."""
     calls, finding = broken.example.calls, broken.finding
     if finding.kind is Kind.TIMEOUT:
         return calls, finding
-    start = replace(calls[0], dims=dict(micrograph.dims), given=plain(micrograph).given, seed=0, mode="", dtype="", stance="")
-    trials = [lambda i: calls[:i] + calls[i + 1 :]]
-    for name in ("seed", "mode", "dtype", "given", "dims", "stance", "scalars"):
-        trials.append(lambda i, name=name: (*calls[:i], replace(calls[i], **{name: getattr(start, name)}), *calls[i + 1 :]))  # type: ignore[misc]
+    start = replace(
+        calls[0], dims=dict(micrograph.dims), given=plain(micrograph).given, seed=0, mode="", dtype="", stance=""
+    )
+
+    def plainer(name: str, i: int) -> tuple[Call, ...]:
+        return (*calls[:i], replace(calls[i], **{name: getattr(start, name)}), *calls[i + 1 :])
+
+    trials: list[Callable[[int], tuple[Call, ...]]] = [lambda i: calls[:i] + calls[i + 1 :]]
+    trials += [partial(plainer, name) for name in ("seed", "mode", "dtype", "given", "dims", "stance", "scalars")]
     for trial in trials:
         index = 0
         while index < len(calls):
             tried = trial(index)
-            again = played_through(micrograph, tried, door, broken.example.limit, compiled) if tried and tried != calls else None
+            again = (
+                played_through(micrograph, tried, door, broken.example.limit, compiled)
+                if tried and tried != calls
+                else None
+            )
             if again is not None and again[1].kind is finding.kind:
                 calls, finding = tried[: again[0]], again[1]
                 index += trial is not trials[0]
@@ -295,6 +325,11 @@ def replayed(example: Example, backend: Any) -> list[dict[str, Any]]:
     compiled = example.about == COMPILED
     door = backend.compile_entry if compiled else None
     found = played_through(example.base(), example.calls, door, example.limit, compiled)
-    stages = {Kind.CACHE_MISS: "cache", Kind.STALE_CACHE: "cache", Kind.EXTRA_RECOMPILE: "capture", Kind.MISSED_RECOMPILE: "capture"}
+    stages = {
+        Kind.CACHE_MISS: "cache",
+        Kind.STALE_CACHE: "cache",
+        Kind.EXTRA_RECOMPILE: "capture",
+        Kind.MISSED_RECOMPILE: "capture",
+    }
     stage = stages.get(found[1].kind, "runtime" if compiled else "capture") if found else ""
     return [{"stage": stage, **found[1].to_json()}] if found else []

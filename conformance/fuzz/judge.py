@@ -35,7 +35,9 @@ def judged(
         if not (found := oracle.compare(outcome, ref, strides=strides)):
             return []
     terms, scattered = _terms(inputs), scatters(ops)
-    if ref.exact is not None and all(_by_order(g, w, e, terms, scattered) for g, w, e in _together(outcome, ref.eager, ref.exact)):
+    if ref.exact is not None and all(
+        _by_order(g, w, e, terms, scattered) for g, w, e in _together(outcome, ref.eager, ref.exact)
+    ):
         return []
     if eager is None:
         return found
@@ -51,13 +53,22 @@ def _contradicts_itself(ref: oracle.Reference, inputs: tuple[Any, ...], eager: E
 def attends(ops: Collection[str]) -> bool:
     """Is there attention in a graph that runs these ops: one op for it, or a softmax beside products?"""
     ops = {*ops}
-    by_hand = ops & {"aten._softmax", "aten._safe_softmax"} and ops & {"aten.mm", "aten.bmm", "aten.addmm", "aten.baddbmm"}
+    by_hand = ops & {"aten._softmax", "aten._safe_softmax"} and ops & {
+        "aten.mm",
+        "aten.bmm",
+        "aten.addmm",
+        "aten.baddbmm",
+    }
     return bool(by_hand) or any("attention" in op for op in ops)
 
 
 def scatters(ops: Collection[str]) -> bool:
     """Are numbers added up in memory, each addition rounded to the dtype of what is there?"""
-    return any(word in op for op in ops for word in ("scatter", "index_add", "index_put", "index_reduce", "embedding_dense_backward"))
+    return any(
+        word in op
+        for op in ops
+        for word in ("scatter", "index_add", "index_put", "index_reduce", "embedding_dense_backward")
+    )
 
 
 def _where_defined(outcome: oracle.Outcome, eager: oracle.Outcome) -> oracle.Outcome:
@@ -107,7 +118,11 @@ def _same_ends(got: torch.Tensor, want: torch.Tensor) -> bool:
 def _by_order(got: Any, want: Any, exact: Any, terms: int, scattered: bool = False) -> bool:
     """Any order of summing so many terms is right to their number times the precision of the sum, which is at least float32's,
     but where terms are added to memory one by one."""
-    if not _floats(got, want, exact) or not _same_ends(got, want) or not torch.equal(torch.isfinite(got), torch.isfinite(exact)):
+    if (
+        not _floats(got, want, exact)
+        or not _same_ends(got, want)
+        or not torch.equal(torch.isfinite(got), torch.isfinite(exact))
+    ):
         return _equal(got, want)
     g, w, e = (torch.nan_to_num(x.detach().double(), 0, 0, 0) for x in (got, want, exact))
     precision = 2.0**-53 if got.dtype is torch.float64 else 2.0**-24
@@ -145,7 +160,11 @@ def _nudged(inputs: tuple[Any, ...], seed: int) -> tuple[Any, ...]:
     generator = torch.Generator().manual_seed(seed)
     made, storages = oracle.clone_inputs(inputs), set()
     for value in made:
-        if not isinstance(value, torch.Tensor) or not value.is_floating_point() or value.untyped_storage().data_ptr() in storages:
+        if (
+            not isinstance(value, torch.Tensor)
+            or not value.is_floating_point()
+            or value.untyped_storage().data_ptr() in storages
+        ):
             continue
         storage = value.untyped_storage()
         storages.add(storage.data_ptr())

@@ -107,7 +107,9 @@ def _entry(data: dict[str, Any], source: str) -> Known:
     for key in ("detail", "graph"):
         pattern = data.get(key, "")
         if len(pattern) > 500 or RUNAWAY.search(pattern):
-            raise UsageError(f"{source}: {key} is a regular expression that may not end: at most 500 characters, and no (a+)+")
+            raise UsageError(
+                f"{source}: {key} is a regular expression that may not end: at most 500 characters, and no (a+)+"
+            )
         try:
             re.compile(pattern)
         except (re.error, OverflowError, RecursionError) as error:
@@ -133,7 +135,9 @@ class Register:
         entries = [e for e in load() if fnmatchcase(backend.name, e.backend) and holds(e.when)]
         return cls(entries, [e for e in expectations.load().entries if e.holds(versions)], backend.name, target.name)
 
-    def explains(self, micrograph: type[Micrograph], source: str, call: Call | None, differences: Sequence[Difference]) -> bool:
+    def explains(
+        self, micrograph: type[Micrograph], source: str, call: Call | None, differences: Sequence[Difference]
+    ) -> bool:
         """Is each difference one that is known?"""
         text = described(micrograph, source, call)
         reasons = [self._reason(micrograph, text, difference) for difference in differences]
@@ -156,7 +160,11 @@ class Register:
         for entry in self.entries:
             if entry.explains(difference, text):
                 return str(entry)
-        cells = [f"{stage.value}/{self.backend}/{self.target}/{micrograph.name()}" for stage in STAGES if stage is not Stage.CACHE]
+        cells = [
+            f"{stage.value}/{self.backend}/{self.target}/{micrograph.name()}"
+            for stage in STAGES
+            if stage is not Stage.CACHE
+        ]
         for expected in self.expected:
             kinds = expected.kind.split() or [k.value for k in Kind] * (expected.verdict == "fail")
             if difference.kind.value in kinds and any(fnmatchcase(cell, expected.cell) for cell in cells):

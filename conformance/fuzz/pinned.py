@@ -22,7 +22,13 @@ def write(finding: Finding, folder: Path | None = None) -> Path:
     folder.mkdir(parents=True, exist_ok=True)
     example = replace(finding.example, mutates=written(finding.example, finding.example.base()))
     name = f"{example.micrograph.replace('.', '_')}_{finding.id}.json"
-    note = {"finding": finding.id, "stage": finding.stage, "kind": finding.kind, "detail": finding.detail, "versions": finding.versions}
+    note = {
+        "finding": finding.id,
+        "stage": finding.stage,
+        "kind": finding.kind,
+        "detail": finding.detail,
+        "versions": finding.versions,
+    }
     (folder / name).write_text(json.dumps({**example.to_json(), "note": note}, indent=1) + "\n")
     return folder / name
 

@@ -35,7 +35,9 @@ def _fuzzed(config: pytest.Config, few: tuple[str, ...] = FEW) -> Iterator[Any]:
         found = backends.get(backend)
         if (own or name in few) and target in found.targets() and len(found.unavailable(_target(target))) < 7:
             yield pytest.param(
-                (backend, target, suite.session.micrographs[name]), id=f"{backend}-{target}-{name}", marks=getattr(pytest.mark, backend)
+                (backend, target, suite.session.micrographs[name]),
+                id=f"{backend}-{target}-{name}",
+                marks=getattr(pytest.mark, backend),
             )
 
 
@@ -53,7 +55,11 @@ def _compiling(config: pytest.Config) -> Iterator[Any]:
         yield pytest.param((backend, target), id=f"{backend}-{target}", marks=getattr(pytest.mark, backend))
 
 
-PARAMS: dict[str, Callable[[pytest.Config], Iterator[Any]]] = {"fuzzed": _fuzzed, "guarded": _guarded, "compiling": _compiling}
+PARAMS: dict[str, Callable[[pytest.Config], Iterator[Any]]] = {
+    "fuzzed": _fuzzed,
+    "guarded": _guarded,
+    "compiling": _compiling,
+}
 
 
 def _target(name: str) -> Any:

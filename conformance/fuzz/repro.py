@@ -18,7 +18,13 @@ from conformance.fuzz.home import home
 from conformance.inputs import Tensor
 from conformance.micrograph import Micrograph, parameter, weight
 
-DECLARED = {"dims", "inputs", "contract", "needs", "steps"}  # what a micrograph says of itself, and a plain module need not
+DECLARED = {
+    "dims",
+    "inputs",
+    "contract",
+    "needs",
+    "steps",
+}  # what a micrograph says of itself, and a plain module need not
 SMALL = 64  # storages up to this size are written out
 
 
@@ -34,9 +40,13 @@ def script(finding: Finding) -> str:
     example = finding.example
     base = example.base()
     device = "cpu" if finding.target == "cpu" or finding.backend == "autodeploy" else "cuda"
-    versions = ", ".join(f"{name} {version}" for name, version in finding.versions.items() if name in ("torch", "python", "machine"))
+    versions = ", ".join(
+        f"{name} {version}" for name, version in finding.versions.items() if name in ("torch", "python", "machine")
+    )
     return TEMPLATE.format(
-        title=f"{finding.stage}/{finding.backend}/{finding.target}: {finding.kind}: {finding.detail}".replace('"""', "'''"),
+        title=f"{finding.stage}/{finding.backend}/{finding.target}: {finding.kind}: {finding.detail}".replace(
+            '"""', "'''"
+        ),
         versions=versions,
         module=module_source(base),
         name=base.__name__,
@@ -47,7 +57,10 @@ def script(finding: Finding) -> str:
         needs=NEEDS.get(finding.backend, ""),
         device=repr(device),
         compile_entry=_compile_entry(finding),
-        note=NOTES.get(finding.backend, f"Found for {finding.target} without a GPU; this needs one.\n" if "sm_" in finding.target else ""),
+        note=NOTES.get(
+            finding.backend,
+            f"Found for {finding.target} without a GPU; this needs one.\n" if "sm_" in finding.target else "",
+        ),
     )
 
 
@@ -235,6 +248,10 @@ def _of_conformance(node: ast.stmt) -> bool:
 
 def _plain(node: ast.stmt) -> ast.ClassDef:
     assert isinstance(node, ast.ClassDef)
-    body = [s for s in node.body if not (isinstance(s, ast.Assign) and {n.id for n in s.targets if isinstance(n, ast.Name)} & DECLARED)]
+    body = [
+        s
+        for s in node.body
+        if not (isinstance(s, ast.Assign) and {n.id for n in s.targets if isinstance(n, ast.Name)} & DECLARED)
+    ]
     bases: list[ast.expr] = [ast.parse("nn.Module", mode="eval").body]
     return ast.ClassDef(node.name, bases, [], body, [], **({"type_params": []} if sys.version_info >= (3, 12) else {}))  # type: ignore[arg-type]

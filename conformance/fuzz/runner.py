@@ -59,7 +59,9 @@ class Runner:
     patience: float = 0.0  # seconds for one call; 0: as long as it takes
     register: Register | None = None  # of known defects
 
-    def __init__(self, backend: Backend, target: Target, micrograph: type[Micrograph], tally: Tally, graph: Graph | None = None) -> None:
+    def __init__(
+        self, backend: Backend, target: Target, micrograph: type[Micrograph], tally: Tally, graph: Graph | None = None
+    ) -> None:
         self.backend, self.target, self.micrograph, self.tally, self.graph = backend, target, micrograph, tally, graph
         self.source = graph.source() if graph is not None else ""
         self.ops: frozenset[str] = ops(micrograph)  # type: ignore[arg-type]
@@ -155,7 +157,9 @@ class Runner:
             if seen.findings:
                 return [oracle.Difference(f.kind, stage.value, f.detail) for f in seen.findings]
             program = compiled.at(stage)
-            outcome = oracle.run(program, case.inputs(), compiled.module, calls=case.micrograph.steps) if program else None
+            outcome = (
+                oracle.run(program, case.inputs(), compiled.module, calls=case.micrograph.steps) if program else None
+            )
             if outcome is None or cannot_run(outcome.error):
                 continue
             if found := judged(outcome, ref, case.inputs(), False, self._again(case), self.ops):
@@ -198,7 +202,9 @@ class Served(Runner):
 
     most = 24  # programs kept
 
-    def __init__(self, backend: Any, target: Target, micrograph: type[Micrograph], tally: Tally, graph: Graph | None = None) -> None:
+    def __init__(
+        self, backend: Any, target: Target, micrograph: type[Micrograph], tally: Tally, graph: Graph | None = None
+    ) -> None:
         super().__init__(backend, target, micrograph, tally, graph)
         self.entries: OrderedDict[Form, Entry] = OrderedDict()
         self.dynamic: tuple[str, ...] | None = None
@@ -301,7 +307,9 @@ class Served(Runner):
     def replay(self, history: list[Call], dynamic: tuple[str, ...], unbacked: tuple[str, ...] = ()) -> int | None:
         """The first call of a sequence that goes wrong on a program of its own; None when all are right."""
         known = self.micrograph.dims
-        entry = Entry(self, history[0], tuple(d for d in dynamic if d in known), tuple(d for d in unbacked if d in known))
+        entry = Entry(
+            self, history[0], tuple(d for d in dynamic if d in known), tuple(d for d in unbacked if d in known)
+        )
         for index, call in enumerate(history):
             self.last = self.call(entry, call, reference(entry.reference, self.inputs(call), entry.case))
             if self.last:
@@ -352,7 +360,12 @@ def _plain_given(micrograph: type[Micrograph]) -> Iterator[Any]:
 
 
 def runner_for(
-    backend: Backend, target: Target, micrograph: type[Micrograph], tally: Tally, graph: Graph | None = None, register: Register | None = None
+    backend: Backend,
+    target: Target,
+    micrograph: type[Micrograph],
+    tally: Tally,
+    graph: Graph | None = None,
+    register: Register | None = None,
 ) -> Runner:
     serves = isinstance(backend, Jit) and not target.headless
     runner = (Served if serves else Runner)(backend, target, micrograph, tally, graph)
@@ -363,8 +376,12 @@ def runner_for(
 # --------------------------------------------------------------------------------------------- helpers
 
 
-def reference(module: Any, inputs: tuple[Any, ...], case: Case, fn: Callable[..., Any] | None = None) -> oracle.Reference:
-    ref = oracle.reference(module, inputs, random=case.micrograph.contract.runtime.random, calls=case.micrograph.steps, fn=fn)
+def reference(
+    module: Any, inputs: tuple[Any, ...], case: Case, fn: Callable[..., Any] | None = None
+) -> oracle.Reference:
+    ref = oracle.reference(
+        module, inputs, random=case.micrograph.contract.runtime.random, calls=case.micrograph.steps, fn=fn
+    )
     if ref.eager.error is not None:
         raise Rejected(f"{type(ref.eager.error).__name__}: {ref.eager.error}")
     if any(overlaps(inputs[index]) for index in oracle.mutated(ref.eager, inputs)):
@@ -384,7 +401,9 @@ def refused(error: BaseException | None, unbacked: bool = False) -> bool:
     if error is None:
         return False
     must_look = ("data-dependent", "Runtime assertion failed", "PendingUnbackedSymbol", "unbacked")
-    return "ConstraintViolation" in type(error).__name__ or (unbacked and any(word in f"{type(error)} {error}" for word in must_look))
+    return "ConstraintViolation" in type(error).__name__ or (
+        unbacked and any(word in f"{type(error)} {error}" for word in must_look)
+    )
 
 
 def cannot_run(error: BaseException | None) -> bool:
@@ -441,7 +460,9 @@ class Coverage(logging.Handler):
         if "dynamo_output_graph" in names:
             self.tally.compiles += 1
         elif "inductor_output_code" in names and isinstance(payload, str):
-            self.tally.kernels.add(digest("\n".join(line for line in payload.splitlines() if not line.lstrip().startswith("#"))))
+            self.tally.kernels.add(
+                digest("\n".join(line for line in payload.splitlines() if not line.lstrip().startswith("#")))
+            )
         elif "dynamo_cpp_guards_str" in names and isinstance(payload, str):
             self.tally.guards.add(digest(_plain_guards(payload)))
 

@@ -109,7 +109,9 @@ def search(
         if not alarms and (out_of_time() or runner.tally.compiles > most):
             return
         if alarms and time.monotonic() > alarms[0][0] + SHRINKING:
-            raise Enough(min((alarm for _, alarm in alarms), key=lambda alarm: (alarm.form.cost, sum(alarm.call.dims.values()))))
+            raise Enough(
+                min((alarm for _, alarm in alarms), key=lambda alarm: (alarm.form.cost, sum(alarm.call.dims.values())))
+            )
         form = data.draw(st.sampled_from(found), label="form")
         if barren[form] >= BARREN:
             reject()  # before anything is made: hypothesis asks ten times for each example that it wants
@@ -123,7 +125,9 @@ def search(
             check(runner, form, call, known, journal)
             barren[form] = 0
         except Alarm as alarm:
-            alarms.append((time.monotonic(), alarm))  # from now on it is made smaller, and must fail again when it is asked to
+            alarms.append(
+                (time.monotonic(), alarm)
+            )  # from now on it is made smaller, and must fail again when it is asked to
             raise
 
     started = time.monotonic()
@@ -144,7 +148,11 @@ def search(
 
 def fitted(profile: Profile, runner: Runner) -> Profile:
     """Where each example is a compile, a few of many forms say more than many of a few, and the next micrograph has its turn."""
-    return profile if isinstance(runner, Served) else replace(profile, forms=2 * profile.forms, examples=max(profile.examples // 25, 2))
+    return (
+        profile
+        if isinstance(runner, Served)
+        else replace(profile, forms=2 * profile.forms, examples=max(profile.examples // 25, 2))
+    )
 
 
 def check(runner: Runner, form: Form, call: Call, known: Collection[str], journal: Callable[[Example], None]) -> None:
@@ -188,7 +196,9 @@ class Shrinker:
         self.kind = alarm.differences[0].kind
 
     def smallest(self) -> Suspect:
-        if self.kind is Kind.TIMEOUT:  # which of the two has no end, the call or the one that its form is compiled with?
+        if (
+            self.kind is Kind.TIMEOUT
+        ):  # which of the two has no end, the call or the one that its form is compiled with?
             first = trigger(self.runner.micrograph, self.alarm.form)
             any(self._try(replace(self.alarm.form, dynamic=False), call) for call in (self.alarm.call, first))
         moved = True
@@ -202,7 +212,10 @@ class Shrinker:
         for simpler in form.simpler():
             kept = tuple(replace(g, values=old.values) for g, old in zip(simpler.given, call.given, strict=True))
             for least in (2, 3) if simpler.strata != form.strata else (2,):
-                dims = {d: s if s < 2 else max(call.dims[d], 0 if d in simpler.unbacked else least) for d, s in simpler.strata}
+                dims = {
+                    d: s if s < 2 else max(call.dims[d], 0 if d in simpler.unbacked else least)
+                    for d, s in simpler.strata
+                }
                 yield simpler, Call(dims, kept, simpler.dtype, call.seed)
         for dim, size in call.dims.items():
             near = (size // 2, size // 2 + 1, *range(size - 4, size))

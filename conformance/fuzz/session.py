@@ -62,9 +62,15 @@ class Session:
     def __post_init__(self) -> None:
         self.started = time.monotonic()
         self.began = time.time()
-        self.begun: list[str] = []  # micrographs of this pass: where a process died of one, the next does not begin with it
+        self.begun: list[
+            str
+        ] = []  # micrographs of this pass: where a process died of one, the next does not begin with it
         self.id = os.environ.get(SUPERVISED, "")
-        self.known = {f.key for f in self.findings.known.values() if (f.backend, f.target) == (self.backend.name, self.target.name)}
+        self.known = {
+            f.key
+            for f in self.findings.known.values()
+            if (f.backend, f.target) == (self.backend.name, self.target.name)
+        }
         self.register = Register.of(self.backend, self.target)
         self.path = home() / f"{self.backend.name}-{self.target.name}.json"
         self.journal = home() / f"{self.backend.name}-{self.target.name}-{os.getpid()}.current"
@@ -126,7 +132,9 @@ class Session:
             if pid != os.getpid() and not Path(f"/proc/{pid}").exists():
                 try:
                     example = read(file)
-                    yield finding_of(example, Difference(Kind.CRASH, "call", "the process died"), self.backend.name, self.target.name)
+                    yield finding_of(
+                        example, Difference(Kind.CRASH, "call", "the process died"), self.backend.name, self.target.name
+                    )
                 except UsageError:
                     self.problems.append(f"{file} is damaged and left out")
                 file.unlink(missing_ok=True)
@@ -161,7 +169,9 @@ class Session:
 
     def _next(self) -> list[str]:
         """Those first that have had the fewest rounds, of all families in turn; a generated graph after each."""
-        names = sorted(self.micrographs, key=lambda name: (self.rounds.get(name, -1), digest(f"{name}{self.seed or ''}")))
+        names = sorted(
+            self.micrographs, key=lambda name: (self.rounds.get(name, -1), digest(f"{name}{self.seed or ''}"))
+        )
         return ([x for name in names for x in (name, GRAPHS)] or [GRAPHS]) if self.graphs else names
 
     def _round(self, name: str, number: int) -> None:
@@ -173,7 +183,9 @@ class Session:
                 suspect = self._guards(micrograph, number)
             if suspect is not None and graph:
                 self.tell(micrograph.name(), "making the graph smaller")
-                suspect = graph_gen.smaller(suspect, self.backend, self.target, patience=self.patience, register=self.register)
+                suspect = graph_gen.smaller(
+                    suspect, self.backend, self.target, patience=self.patience, register=self.register
+                )
         except UsageError as error:
             self.problems.append(f"{name}: {error}")
             return
@@ -188,7 +200,9 @@ class Session:
     def _graph(self) -> Graph:
         """The next that does not contain what was found before: it would only be found again."""
         known = [*self.findings.known.values(), *self.unconfirmed]
-        found = [graph_gen.signature(f.example.graph) for f in known if f.example.graph and f.backend == self.backend.name]
+        found = [
+            graph_gen.signature(f.example.graph) for f in known if f.example.graph and f.backend == self.backend.name
+        ]
         while True:
             graph = graph_gen.graph(self.rounds[GRAPHS])
             if not any(lines <= graph_gen.signature(graph) for lines in found):
@@ -225,7 +239,12 @@ class Session:
 
     def _guards(self, micrograph: type[Micrograph], number: int) -> Suspect | None:
         """Sequences of calls against the model of guards, for a backend that Dynamo captures for."""
-        if not self.guards or not isinstance(self.backend, Jit) or self.target.headless or not guard_search.playable(micrograph):
+        if (
+            not self.guards
+            or not isinstance(self.backend, Jit)
+            or self.target.headless
+            or not guard_search.playable(micrograph)
+        ):
             return None
         found = None
         for compiled in (False, True):
@@ -235,12 +254,20 @@ class Session:
             self.tell(micrograph.name(), "guards, compiled" if compiled else "guards")
             door = self.backend.compile_entry if compiled else None
             found = guard_search.search_guards(
-                micrograph, door, 1 if compiled else 3, number=number, compiled=compiled, patience=self.patience, journal=self._write_down
+                micrograph,
+                door,
+                1 if compiled else 3,
+                number=number,
+                compiled=compiled,
+                patience=self.patience,
+                journal=self._write_down,
             )
         if found is None:
             return None
         difference = Difference(found[1].kind, "capture", found[1].detail)
-        return Suspect(found[0], (difference,)) if key_of(micrograph.name(), None, difference) not in self.known else None
+        return (
+            Suspect(found[0], (difference,)) if key_of(micrograph.name(), None, difference) not in self.known else None
+        )
 
     def _report(self, suspect: Finding) -> None:
         """Confirmed in a fresh process, it is a finding; else it is kept apart."""
@@ -251,7 +278,9 @@ class Session:
             return
         said = Difference(Kind(confirmed.kind), "", confirmed.detail)
         self.known.add(key_of(confirmed.example.micrograph, None, said))
-        example = confirmed.example  # a fresh process looks at every stage, and may see the cause where only its effect was seen
+        example = (
+            confirmed.example
+        )  # a fresh process looks at every stage, and may see the cause where only its effect was seen
         if self.register.explains(example.base(), example.source, example.calls[-1], [said]):
             return
         self.findings.add(confirmed)

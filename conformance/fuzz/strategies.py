@@ -26,11 +26,50 @@ from conformance.layouts import LAYOUTS, REPEATS, possible
 from conformance.micrograph import Micrograph
 
 # Ends, primes, powers of two and their neighbours: what vector widths, tiles and unrolled loops stumble over.
-SIZES = (2, 3, 4, 5, 7, 8, 9, 13, 15, 16, 17, 23, 31, 32, 33, 47, 63, 64, 65, 97, 127, 128, 129, 255, 257, 511, 1023, 1025)
+SIZES = (
+    2,
+    3,
+    4,
+    5,
+    7,
+    8,
+    9,
+    13,
+    15,
+    16,
+    17,
+    23,
+    31,
+    32,
+    33,
+    47,
+    63,
+    64,
+    65,
+    97,
+    127,
+    128,
+    129,
+    255,
+    257,
+    511,
+    1023,
+    1025,
+)
 LARGEST = {0: 1025, 1: 1025, 2: 257, 3: 65, 4: 33}  # by the number of dims that vary
 ELEMENTS = 2**17  # of one input; what a graph makes of it may have a dim more
 # Which of equal elements is taken is not specified.
-AMBIGUOUS = {"aten.topk", "aten.sort", "aten.argmax", "aten.argmin", "aten.max", "aten.min", "aten.median", "aten.kthvalue", "aten.mode"}
+AMBIGUOUS = {
+    "aten.topk",
+    "aten.sort",
+    "aten.argmax",
+    "aten.argmin",
+    "aten.max",
+    "aten.min",
+    "aten.median",
+    "aten.kthvalue",
+    "aten.mode",
+}
 
 
 @dataclass(frozen=True, order=True)
@@ -48,7 +87,9 @@ class Form:
         object.__setattr__(self, "cost", self._cost())
 
     def _cost(self) -> int:
-        odd = sum(stratum != 2 for _, stratum in self.strata) + bool(self.dtype) + (not self.dynamic) + len(self.unbacked)
+        odd = (
+            sum(stratum != 2 for _, stratum in self.strata) + bool(self.dtype) + (not self.dynamic) + len(self.unbacked)
+        )
         return odd + sum(LAYOUTS.index(g.layout) + 20 * (g.shares is not None) for g in self.given)
 
     def simpler(self) -> Iterator[Form]:
@@ -96,7 +137,9 @@ def delicate(micrograph: type[Micrograph]) -> bool:
 
 def plain(micrograph: type[Micrograph]) -> Form:
     """As the micrograph declares itself, every dim dynamic."""
-    given_ = tuple(Given(layout=spec.layout if isinstance(spec, Tensor) else "contiguous") for spec in micrograph.inputs)
+    given_ = tuple(
+        Given(layout=spec.layout if isinstance(spec, Tensor) else "contiguous") for spec in micrograph.inputs
+    )
     return Form(0, tuple((dim, stratum(size)) for dim, size in micrograph.dims.items()), given_)
 
 
@@ -158,7 +201,9 @@ def combination(micrograph: type[Micrograph], rng: random.Random) -> Form:
 def _placed(form: Form) -> Form:
     """An input that lies in another's storage lies as that one does."""
     given_ = form.given
-    return replace(form, given=tuple(g if g.shares is None else replace(g, layout=given_[g.shares].layout) for g in given_))
+    return replace(
+        form, given=tuple(g if g.shares is None else replace(g, layout=given_[g.shares].layout) for g in given_)
+    )
 
 
 def _unbacked(form: Form, dims: tuple[str, ...]) -> Form:
@@ -221,7 +266,11 @@ def calls(draw: st.DrawFn, micrograph: type[Micrograph], form: Form, fixed: tupl
     any_size = st.one_of(sizes, st.sampled_from((1, 0)))
     given_sizes = draw(st.sampled_from(fixed), label="sizes of fixed dims") if fixed else {}
     dims = {
-        d: s if s < 2 else given_sizes[d] if d in given_sizes else draw(any_size if d in form.unbacked else sizes, label=f"size of {d}")
+        d: s
+        if s < 2
+        else given_sizes[d]
+        if d in given_sizes
+        else draw(any_size if d in form.unbacked else sizes, label=f"size of {d}")
         for d, s in form.strata
     }
     return Call(dims, _values(draw, micrograph, form.given), form.dtype, draw(st.integers(0, 99), label="seed"))
@@ -239,13 +288,18 @@ def sizes_for(micrograph: type[Micrograph], free: tuple[str, ...]) -> list[int]:
     return [size for size in SIZES if fits(size)] or [2]
 
 
-def fixed_sizes(micrograph: type[Micrograph], dims: tuple[str, ...], count: int, number: int) -> tuple[dict[str, int], ...]:
+def fixed_sizes(
+    micrograph: type[Micrograph], dims: tuple[str, ...], count: int, number: int
+) -> tuple[dict[str, int], ...]:
     """`count` choices of sizes for dims that cannot be symbolic: those that forms are compiled with, and others each round."""
     if not dims:
         return ()
     first = trigger(micrograph, plain(micrograph)).dims
     allowed = sizes_for(micrograph, tuple(micrograph.dims))  # type: ignore[arg-type]
-    others = [{d: allowed[(count * number + step + 5 * place) % len(allowed)] for place, d in enumerate(dims)} for step in range(count - 1)]
+    others = [
+        {d: allowed[(count * number + step + 5 * place) % len(allowed)] for place, d in enumerate(dims)}
+        for step in range(count - 1)
+    ]
     return ({d: max(first[d], 2) for d in dims}, *others)
 
 

@@ -33,7 +33,9 @@ def limited(seconds: float) -> Iterator[None]:
         raise Hung(f"no end after {seconds:g} s")
 
     before = signal.signal(signal.SIGALRM, cut)
-    signal.setitimer(signal.ITIMER_REAL, seconds, 2.0)  # again, since one that arises in a callback of Python's own is dropped
+    signal.setitimer(
+        signal.ITIMER_REAL, seconds, 2.0
+    )  # again, since one that arises in a callback of Python's own is dropped
     try:
         with _ended_after(seconds + min(GRACE, seconds)):
             yield

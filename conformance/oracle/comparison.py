@@ -56,14 +56,22 @@ def compare(outcome: Outcome, ref: Reference, *, strides: bool = True, aliases: 
     if outcome.error is not None:
         return [Difference(Kind.CRASH, "call", first_line(outcome.error))]
     if outcome.spec != eager.spec:
-        return [Difference(Kind.WRONG_METADATA, "outputs", f"structure {_shown(outcome.spec)}, eager returns {_shown(eager.spec)}")]
+        return [
+            Difference(
+                Kind.WRONG_METADATA, "outputs", f"structure {_shown(outcome.spec)}, eager returns {_shown(eager.spec)}"
+            )
+        ]
     found = list(_metadata(outcome, eager, strides))
     if aliases:
         found += _aliasing(outcome, eager)
     found += _mutation(outcome, ref)
     found += _python(outcome, eager)
     if outcome.drawn != eager.drawn:
-        detail = "no random numbers were drawn, eager draws some" if eager.drawn else "random numbers were drawn, eager draws none"
+        detail = (
+            "no random numbers were drawn, eager draws some"
+            if eager.drawn
+            else "random numbers were drawn, eager draws none"
+        )
         found.append(Difference(Kind.WRONG_RESULT, "generator", detail))
     if not found:
         exact = ref.exact.outputs if ref.exact else [None] * len(eager.outputs)
@@ -82,18 +90,30 @@ def _metadata(outcome: Outcome, eager: Outcome, strides: bool) -> Iterator[Diffe
     for index, (got, want) in enumerate(zip(outcome.outputs, eager.outputs, strict=True)):
         where = f"output {index}"
         if type(got) is not type(want) and not (isinstance(got, torch.Tensor) and isinstance(want, torch.Tensor)):
-            yield Difference(Kind.WRONG_METADATA, where, f"a {type(got).__name__}, eager returns a {type(want).__name__}")
+            yield Difference(
+                Kind.WRONG_METADATA, where, f"a {type(got).__name__}, eager returns a {type(want).__name__}"
+            )
         elif isinstance(got, torch.Tensor):
             for name in ("dtype", "shape", "device", "layout"):
                 if getattr(got, name) != getattr(want, name):
                     yield Difference(
-                        Kind.WRONG_METADATA, where, f"{name} {_plain(getattr(got, name))}, eager has {_plain(getattr(want, name))}"
+                        Kind.WRONG_METADATA,
+                        where,
+                        f"{name} {_plain(getattr(got, name))}, eager has {_plain(getattr(want, name))}",
                     )
-            if got.shape == want.shape and strides and not same_strides(got.shape, outcome.strides[index], eager.strides[index]):
-                yield Difference(Kind.WRONG_METADATA, where, f"stride {outcome.strides[index]}, eager has {eager.strides[index]}")
+            if (
+                got.shape == want.shape
+                and strides
+                and not same_strides(got.shape, outcome.strides[index], eager.strides[index])
+            ):
+                yield Difference(
+                    Kind.WRONG_METADATA, where, f"stride {outcome.strides[index]}, eager has {eager.strides[index]}"
+                )
             if outcome.requires_grad[index] != eager.requires_grad[index]:
                 yield Difference(
-                    Kind.WRONG_METADATA, where, f"requires_grad {outcome.requires_grad[index]}, eager has {eager.requires_grad[index]}"
+                    Kind.WRONG_METADATA,
+                    where,
+                    f"requires_grad {outcome.requires_grad[index]}, eager has {eager.requires_grad[index]}",
                 )
 
 
@@ -118,7 +138,10 @@ def _aliasing(outcome: Outcome, eager: Outcome) -> Iterator[Difference]:
 def _mutation(outcome: Outcome, ref: Reference) -> Iterator[Difference]:
     exact_inputs = ref.exact.inputs if ref.exact else {}
     exact_state = ref.exact.state if ref.exact else {}
-    for got, want, exact in ((outcome.inputs, ref.eager.inputs, exact_inputs), (outcome.state, ref.eager.state, exact_state)):
+    for got, want, exact in (
+        (outcome.inputs, ref.eager.inputs, exact_inputs),
+        (outcome.state, ref.eager.state, exact_state),
+    ):
         for name in want:
             if name not in got:
                 yield Difference(Kind.LOST_MUTATION, name, "is gone after the call")
@@ -126,7 +149,9 @@ def _mutation(outcome: Outcome, ref: Reference) -> Iterator[Difference]:
                 yield Difference(Kind.LOST_MUTATION, name, "has another shape or dtype after the call than in eager")
             else:
                 for difference in value_differences(name, got[name], want[name], exact.get(name)):
-                    yield Difference(Kind.LOST_MUTATION, name, f"after the call it is not what eager left: {difference.detail}")
+                    yield Difference(
+                        Kind.LOST_MUTATION, name, f"after the call it is not what eager left: {difference.detail}"
+                    )
 
 
 def _python(outcome: Outcome, eager: Outcome) -> Iterator[Difference]:
@@ -136,12 +161,18 @@ def _python(outcome: Outcome, eager: Outcome) -> Iterator[Difference]:
         if path.startswith("attributes") and not with_module:
             continue  # one of the two was given a function, which has no attributes to look at
         if path not in outcome.python:
-            yield Difference(Kind.LOST_MUTATION, path, f"is not there after the call; in eager it is {_short(eager.python[path])}")
+            yield Difference(
+                Kind.LOST_MUTATION, path, f"is not there after the call; in eager it is {_short(eager.python[path])}"
+            )
         elif path not in eager.python:
-            yield Difference(Kind.LOST_MUTATION, path, f"is {_short(outcome.python[path])} after the call; in eager it is not there")
+            yield Difference(
+                Kind.LOST_MUTATION, path, f"is {_short(outcome.python[path])} after the call; in eager it is not there"
+            )
         else:
             for difference in value_differences(path, outcome.python[path], eager.python[path]):
-                yield Difference(Kind.LOST_MUTATION, path, f"after the call it is not what eager left: {difference.detail}")
+                yield Difference(
+                    Kind.LOST_MUTATION, path, f"after the call it is not what eager left: {difference.detail}"
+                )
 
 
 def _short(value: Any) -> str:
@@ -153,7 +184,9 @@ def _gradients(outcome: Outcome, ref: Reference) -> Iterator[Difference]:
     for name, want in ref.eager.grads.items():
         got = outcome.grads.get(name)
         if (got is None) != (want is None):
-            yield Difference(Kind.WRONG_RESULT, f"gradient of {name}", "missing" if got is None else "present, eager has none")
+            yield Difference(
+                Kind.WRONG_RESULT, f"gradient of {name}", "missing" if got is None else "present, eager has none"
+            )
         elif got is not None and want is not None:
             exact = ref.exact.grads.get(name) if ref.exact else None
             yield from value_differences(f"gradient of {name}", got, want, exact)
@@ -175,7 +208,9 @@ def value_differences(where: str, got: Any, want: Any, exact: Any = None) -> Ite
         yield Difference(Kind.WRONG_METADATA, where, detail)
         return
     same_kind = got.dtype == want.dtype and got.device == want.device
-    if got.numel() == 0 or (same_kind and torch.equal(got, want)):  # as eager to the last bit: no further from anything than eager is
+    if got.numel() == 0 or (
+        same_kind and torch.equal(got, want)
+    ):  # as eager to the last bit: no further from anything than eager is
         return
     if not (want.is_floating_point() or want.is_complex()):
         wrong = int((got != want).sum())
@@ -191,7 +226,9 @@ def _same_plain(got: Any, want: Any) -> bool:
     return bool(got == want)
 
 
-def _float_differences(where: str, got: torch.Tensor, want: torch.Tensor, exact: torch.Tensor | None) -> Iterator[Difference]:
+def _float_differences(
+    where: str, got: torch.Tensor, want: torch.Tensor, exact: torch.Tensor | None
+) -> Iterator[Difference]:
     wide = torch.complex128 if want.is_complex() else torch.float64
     if exact is None or exact.shape != want.shape or not (exact.is_floating_point() or exact.is_complex()):
         exact = want
@@ -210,7 +247,9 @@ def _float_differences(where: str, got: torch.Tensor, want: torch.Tensor, exact:
     odd |= finite & ~torch.isfinite(g)
     if odd.any():
         yield Difference(
-            Kind.WRONG_RESULT, where, f"{int(odd.sum())} of {want.numel()} elements are not the infinity, NaN or number that eager gives"
+            Kind.WRONG_RESULT,
+            where,
+            f"{int(odd.sum())} of {want.numel()} elements are not the infinity, NaN or number that eager gives",
         )
         return
     error, eager_error = ((t - e).abs()[finite] for t in (g, w))
@@ -247,7 +286,9 @@ def survived(outcome: Outcome) -> list[Difference]:
 def signature(outcome: Outcome) -> dict[str, Any]:
     """What a record keeps of an outcome: comparable between machines, no values."""
     outputs = [
-        f"{str(x.dtype)[6:]}{list(x.shape)}{list(outcome.strides[i] or ())}" if isinstance(x, torch.Tensor) else type(x).__name__
+        f"{str(x.dtype)[6:]}{list(x.shape)}{list(outcome.strides[i] or ())}"
+        if isinstance(x, torch.Tensor)
+        else type(x).__name__
         for i, x in enumerate(outcome.outputs)
     ]
     return {"outputs": outputs, "shares": [f"output {i} shares with {s}" for i, s in enumerate(outcome.shares) if s]}

@@ -24,11 +24,15 @@ class Outcome:
     spec: Any = None  # structure of what was returned
     outputs: list[Any] = field(default_factory=list)  # flat, detached clones
     strides: list[tuple[int, ...] | None] = field(default_factory=list)
-    shares: list[str] = field(default_factory=list)  # whose storage each output shares: "input 0", "output 0", "buffer k", ""
+    shares: list[str] = field(
+        default_factory=list
+    )  # whose storage each output shares: "input 0", "output 0", "buffer k", ""
     inputs: dict[str, torch.Tensor] = field(default_factory=dict)  # tensors of the inputs, after the call
     state: dict[str, torch.Tensor] = field(default_factory=dict)  # parameters and buffers, after the call
     grads: dict[str, torch.Tensor | None] = field(default_factory=dict)
-    python: dict[str, Any] = field(default_factory=dict)  # Python values of inputs and module after the call: path → leaf
+    python: dict[str, Any] = field(
+        default_factory=dict
+    )  # Python values of inputs and module after the call: path → leaf
     requires_grad: list[bool] = field(default_factory=list)
     drawn: bool = False  # the call consumed random numbers
     live: list[Any] = field(default_factory=list, repr=False)  # the outputs themselves, to see whether they survive

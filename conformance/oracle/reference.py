@@ -38,12 +38,16 @@ def widened(inputs: tuple[Any, ...]) -> tuple[Any, ...] | None:
         storage, needs = value.untyped_storage(), value.requires_grad
         if not storage.nbytes():
             return value.detach().double().requires_grad_(needs) if value.is_floating_point() else value
-        flat = torch.empty(0, dtype=value.dtype, device=value.device).set_(storage, 0, (storage.nbytes() // value.element_size(),), (1,))
+        flat = torch.empty(0, dtype=value.dtype, device=value.device).set_(
+            storage, 0, (storage.nbytes() // value.element_size(),), (1,)
+        )
         wide = flat.double() if value.is_floating_point() else flat
         dtype, wide = storages.setdefault(storage.data_ptr(), (value.dtype, wide))
         if dtype != value.dtype:
             return None
-        return torch.as_strided(wide, value.size(), value.stride(), value.storage_offset()).detach().requires_grad_(needs)
+        return (
+            torch.as_strided(wide, value.size(), value.stride(), value.storage_offset()).detach().requires_grad_(needs)
+        )
 
     made = tuple(widen(x) if isinstance(x, torch.Tensor) else x for x in inputs)
     lost = any(new is None and old is not None for new, old in zip(made, inputs, strict=True))
@@ -80,10 +84,17 @@ class Reference:
 
 
 def reference(
-    module: nn.Module, inputs: tuple[Any, ...], *, random: bool = False, calls: int = 1, fn: Callable[..., Any] | None = None
+    module: nn.Module,
+    inputs: tuple[Any, ...],
+    *,
+    random: bool = False,
+    calls: int = 1,
+    fn: Callable[..., Any] | None = None,
 ) -> Reference:
     """What eager gives. `fn` is the module as a target runs it, where that is not simply to call it."""
-    with torch.compiler.set_stance("force_eager"):  # eager's own control flow would go through Dynamo, and leave it changed
+    with torch.compiler.set_stance(
+        "force_eager"
+    ):  # eager's own control flow would go through Dynamo, and leave it changed
         eager = run(fn or module, clone_inputs(inputs), module, calls=calls)
         exact = None if random or eager.error else in_double(module, inputs, calls=calls)
     if exact is not None and len(exact.outputs) != len(eager.outputs):
@@ -91,7 +102,12 @@ def reference(
     return Reference(eager, exact)
 
 
-def played(build: Callable[[], nn.Module], make_inputs: Callable[[], tuple[Any, ...]], program: Callable[[Any], Any], random: bool) -> Reference:
+def played(
+    build: Callable[[], nn.Module],
+    make_inputs: Callable[[], tuple[Any, ...]],
+    program: Callable[[Any], Any],
+    random: bool,
+) -> Reference:
     """What eager gives for a scenario: a new module and new inputs each time, once as they are and once in fp64. `program` makes of a
     module what the scenario is given to run."""
     with torch.compiler.set_stance("force_eager"):

@@ -71,7 +71,11 @@ def key_without_constants() -> Iterator[None]:
     import re
 
     def blurred(data: Any) -> Any:
-        return {**data, "_code": re.sub(r"(?<![\w.])\d+\.\d+", "0.0", data["_code"])} if isinstance(data.get("_code"), str) else data
+        return (
+            {**data, "_code": re.sub(r"(?<![\w.])\d+\.\d+", "0.0", data["_code"])}
+            if isinstance(data.get("_code"), str)
+            else data
+        )
 
     def fx(original: Any) -> Any:
         def reduce(self: Any, gm: Any) -> Any:
@@ -97,7 +101,9 @@ def key_without_constants() -> Iterator[None]:
 @fault("cache", "cache_miss", "pointwise.chain")
 def artifacts_not_loaded() -> Iterator[None]:
     """load_cache_artifacts() reads the bundle and puts nothing into the caches."""
-    with swapped("torch.compiler._cache:CacheArtifactManager.populate_caches", lambda _: lambda artifacts: _nothing_loaded()):
+    with swapped(
+        "torch.compiler._cache:CacheArtifactManager.populate_caches", lambda _: lambda artifacts: _nothing_loaded()
+    ):
         yield
 
 
@@ -126,7 +132,9 @@ def stale_program_served() -> Iterator[None]:
         def after(self: Any, *args: Any, **kwargs: Any) -> Any:
             path = original(self, *args, **kwargs)
             inner = self.current_callable
-            self.current_callable = lambda inputs: tuple(o + 1 if isinstance(o, torch.Tensor) else o for o in inner(inputs))
+            self.current_callable = lambda inputs: tuple(
+                o + 1 if isinstance(o, torch.Tensor) else o for o in inner(inputs)
+            )
             return path
 
         return after
@@ -143,7 +151,9 @@ def cached_program_writes_nothing() -> Iterator[None]:
         def after(self: Any, *args: Any, **kwargs: Any) -> Any:
             path = original(self, *args, **kwargs)
             inner = self.current_callable
-            self.current_callable = lambda inputs: inner([x.clone() if isinstance(x, torch.Tensor) else x for x in inputs])
+            self.current_callable = lambda inputs: inner(
+                [x.clone() if isinstance(x, torch.Tensor) else x for x in inputs]
+            )
             return path
 
         return after
@@ -164,7 +174,9 @@ def artifacts_wrong_in_a_fresh_process() -> Iterator[None]:
             path = original(self, *args, **kwargs)
             inner = self.current_callable
             if not started_here:
-                self.current_callable = lambda inputs: tuple(-o if isinstance(o, torch.Tensor) else o for o in inner(inputs))
+                self.current_callable = lambda inputs: tuple(
+                    -o if isinstance(o, torch.Tensor) else o for o in inner(inputs)
+                )
             return path
 
         return after
@@ -177,7 +189,12 @@ def artifacts_wrong_in_a_fresh_process() -> Iterator[None]:
             os.environ.pop("CONFORMANCE_SEEDED_PARENT", None)
 
 
-@fault("cache", "stale_cache cache_miss wrong_result crash", "pointwise.chain norm.layer_norm edge.layouts", also="capture runtime")
+@fault(
+    "cache",
+    "stale_cache cache_miss wrong_result crash",
+    "pointwise.chain norm.layer_norm edge.layouts",
+    also="capture runtime",
+)
 def key_without_dtypes() -> Iterator[None]:
     """The key does not depend on the dtypes and strides of the inputs."""
     import dataclasses

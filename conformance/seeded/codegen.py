@@ -15,7 +15,9 @@ CPP = "torch._inductor.codegen.cpp"
 
 
 @contextmanager
-def _ops(scalar: Callable[..., str] | None = None, vector: Callable[..., str] | None = None, *, name: str) -> Iterator[None]:
+def _ops(
+    scalar: Callable[..., str] | None = None, vector: Callable[..., str] | None = None, *, name: str
+) -> Iterator[None]:
     """Other C++ for one op of the generator."""
     with ExitStack() as stack:
         if scalar is not None:
@@ -109,7 +111,9 @@ def tail_of_the_loop_lost() -> Iterator[None]:
         yield
 
 
-@fault("codegen", "wrong_result", "indexing.index_put_accumulate indexing.scatter_add training.embedding", culprit="kernel")
+@fault(
+    "codegen", "wrong_result", "indexing.index_put_accumulate indexing.scatter_add training.embedding", culprit="kernel"
+)
 def atomic_add_as_store() -> Iterator[None]:
     """An addition in memory becomes a plain store: of two for one place only one counts."""
 
@@ -120,7 +124,9 @@ def atomic_add_as_store() -> Iterator[None]:
         yield
 
 
-@fault("codegen", "wrong_result numeric_drift", "pointwise.chain dtypes.float64 pointwise.transcendental", culprit="kernel")
+@fault(
+    "codegen", "wrong_result numeric_drift", "pointwise.chain dtypes.float64 pointwise.transcendental", culprit="kernel"
+)
 def constants_lose_digits() -> Iterator[None]:
     """Constants are written with two digits."""
 
@@ -184,11 +190,15 @@ def allocated_contiguous() -> Iterator[None]:
     """Buffers are allocated contiguous, whatever strides their layout has."""
 
     def make(original: Any) -> Any:
-        def make_allocation(self: Any, name: Any, device: Any, dtype: Any, shape: Any, stride: Any, *rest: Any, **kwargs: Any) -> Any:
+        def make_allocation(
+            self: Any, name: Any, device: Any, dtype: Any, shape: Any, stride: Any, *rest: Any, **kwargs: Any
+        ) -> Any:
             dense: list[Any] = [1]
             for size in reversed(shape[1:]):
                 dense.insert(0, dense[0] * size)
-            return original(self, name, device, dtype, shape, tuple(dense[-len(shape) :]) if shape else stride, *rest, **kwargs)
+            return original(
+                self, name, device, dtype, shape, tuple(dense[-len(shape) :]) if shape else stride, *rest, **kwargs
+            )
 
         return make_allocation
 
@@ -222,10 +232,18 @@ def products_a_little_small() -> Iterator[None]:
     """Every product comes out half a percent too small."""
 
     def scalar(original: Any) -> Any:
-        return lambda a, b: f"({original(a, b)}) * 0.995f" if getattr(a, "dtype", None) == torch.float32 else original(a, b)
+        return (
+            lambda a, b: f"({original(a, b)}) * 0.995f"
+            if getattr(a, "dtype", None) == torch.float32
+            else original(a, b)
+        )
 
     def vector(original: Any) -> Any:
-        return lambda a, b: f"({a} * {b}) * decltype({a})(0.995f)" if getattr(a, "dtype", None) == torch.float32 else original(a, b)
+        return (
+            lambda a, b: f"({a} * {b}) * decltype({a})(0.995f)"
+            if getattr(a, "dtype", None) == torch.float32
+            else original(a, b)
+        )
 
     with swapped(f"{CPP}:CppOverrides.mul", scalar), swapped(f"{CPP}:CppVecOverrides.mul", vector):
         yield
@@ -290,7 +308,9 @@ def size_hint_burnt_in() -> Iterator[None]:
         yield
 
 
-@fault("codegen", "wrong_result crash", "matmul.mm_two_consumers norm.decoder_block attention.eager", also="fusion runtime")
+@fault(
+    "codegen", "wrong_result crash", "matmul.mm_two_consumers norm.decoder_block attention.eager", also="fusion runtime"
+)
 def buffer_freed_too_early() -> Iterator[None]:
     """The memory of a buffer is used again while somebody still has to read it."""
 

@@ -47,7 +47,9 @@ def recording_not_replayed() -> Iterator[None]:
         yield
 
 
-@fault("runtime", "lost_mutation wrong_result replay_mismatch", "mutation.counter mutation.running_statistics", **RECORDED)
+@fault(
+    "runtime", "lost_mutation wrong_result replay_mismatch", "mutation.counter mutation.running_statistics", **RECORDED
+)
 def mutation_dropped_on_replay() -> Iterator[None]:
     """What a replay writes to the module's own buffers is taken back."""
 

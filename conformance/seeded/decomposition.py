@@ -195,14 +195,22 @@ def alias_not_noticed() -> Iterator[None]:
         output = next(iter(reversed(gm.graph.nodes)))
         values = list(output.args[0])
         for index, value in enumerate(values):
-            if value is not None and value.op == "call_function" and value.args and value.args[0] in gm.graph.find_nodes(op="placeholder"):
+            if (
+                value is not None
+                and value.op == "call_function"
+                and value.args
+                and value.args[0] in gm.graph.find_nodes(op="placeholder")
+            ):
                 for _ in range(2):  # a plain copy would be taken for an op without effect, and the view come back
                     with gm.graph.inserting_before(output):
                         values[index] = gm.graph.call_function(aten.neg.default, (values[index],))
                     values[index].meta = dict(value.meta)
         output.args = (tuple(values),)
 
-    with swapped("torch._functorch.aot_autograd:run_functionalized_fw_and_collect_metadata", make), _traced(GRAPH, edit):
+    with (
+        swapped("torch._functorch.aot_autograd:run_functionalized_fw_and_collect_metadata", make),
+        _traced(GRAPH, edit),
+    ):
         yield
 
 

@@ -88,7 +88,9 @@ def fault(
 def find(path: str) -> tuple[Any, str]:
     """`torch._inductor.scheduler:Scheduler.can_fuse` → (class, name)"""
     module, _, rest = path.partition(":")
-    importlib.import_module("torch._inductor.compile_fx")  # parts of torch import each other: by this door they all come in
+    importlib.import_module(
+        "torch._inductor.compile_fx"
+    )  # parts of torch import each other: by this door they all come in
     try:
         owner: Any = importlib.import_module(module)
         *parents, name = rest.split(".")

@@ -30,7 +30,9 @@ def no_vertical_fusion() -> Iterator[None]:
 @fault("fusion", "unfused", "edge.nan_inf mutation.two_inputs")
 def no_horizontal_fusion() -> Iterator[None]:
     """Kernels that read the same data are never fused."""
-    with swapped("torch._inductor.codegen.cpp:CppScheduling.can_fuse_horizontal", lambda _: lambda self, node1, node2: False):
+    with swapped(
+        "torch._inductor.codegen.cpp:CppScheduling.can_fuse_horizontal", lambda _: lambda self, node1, node2: False
+    ):
         yield
 
 
@@ -62,7 +64,9 @@ def matmul_in_loops() -> Iterator[None]:
     from torch._inductor.lowering import lowerings
 
     def unpacked(a: Any, b: Any) -> Any:
-        product = lowerings[aten.mul.Tensor](lowerings[aten.unsqueeze.default](a, 2), lowerings[aten.unsqueeze.default](b, 0))
+        product = lowerings[aten.mul.Tensor](
+            lowerings[aten.unsqueeze.default](a, 2), lowerings[aten.unsqueeze.default](b, 0)
+        )
         return lowerings[aten.sum.dim_IntList](product, [1])
 
     with entries(lowerings) as known:
@@ -90,7 +94,12 @@ def write_taken_for_dead() -> Iterator[None]:
         yield
 
 
-@fault("fusion", "wrong_result lost_mutation crash", "mutation.read_then_write kv_cache.streaming training.mutated_beside", also="codegen")
+@fault(
+    "fusion",
+    "wrong_result lost_mutation crash",
+    "mutation.read_then_write kv_cache.streaming training.mutated_beside",
+    also="codegen",
+)
 def write_before_read() -> Iterator[None]:
     """The scheduler puts the writes into inputs before everything else."""
 

@@ -15,7 +15,9 @@ _active: list[Any] = []
 
 
 def pytest_addoption(parser: Any) -> None:
-    parser.addoption("--seeded", metavar="NAME", default="", help="a seeded fault: `conformance selftest --list` names them")
+    parser.addoption(
+        "--seeded", metavar="NAME", default="", help="a seeded fault: `conformance selftest --list` names them"
+    )
 
 
 def pytest_configure(config: Any = None) -> None:

@@ -71,7 +71,9 @@ def _addmm_entries() -> list[Any]:
     return list({id(e): e for e in found}.values())
 
 
-@fault("postgrad", "wrong_result", "pointwise.chain reduction.row_sum pointwise.broadcast", culprit="reorder_for_locality")
+@fault(
+    "postgrad", "wrong_result", "pointwise.chain reduction.row_sum pointwise.broadcast", culprit="reorder_for_locality"
+)
 def locality_pass_flips_sign() -> Iterator[None]:
     """The pass that moves ops closer together turns a subtraction (or an addition) around."""
 
@@ -166,7 +168,11 @@ def reinplace_too_early() -> Iterator[None]:
 
     def edit(gm: Any) -> None:
         for node in list(gm.graph.nodes):
-            if node.target is aten.copy_.default and node.args[0].op == "placeholder" and isinstance(node.args[1], torch.fx.Node):
+            if (
+                node.target is aten.copy_.default
+                and node.args[0].op == "placeholder"
+                and isinstance(node.args[1], torch.fx.Node)
+            ):
                 node.args[1].append(node)
                 for user in list(node.args[0].users):
                     if user is not node and user > node:
@@ -174,20 +180,31 @@ def reinplace_too_early() -> Iterator[None]:
         for node in list(gm.graph.nodes):  # what is read after the write is the new value
             if node.target is aten.copy_.default and node.args[0].op == "placeholder":
                 for later in list(gm.graph.nodes):
-                    if later > node and later.op == "call_function" and node.args[0] in later.all_input_nodes and later is not node:
+                    if (
+                        later > node
+                        and later.op == "call_function"
+                        and node.args[0] in later.all_input_nodes
+                        and later is not node
+                    ):
                         later.replace_input_with(node.args[0], node)
 
     with _at_the_end_of(f"{POST}:reinplace_inplaceable_ops", edit):
         yield
 
 
-@fault("postgrad", "wrong_result", "edge.constant moe.expert_loop views.split_cat", culprit="constant_fold_uniform_value")
+@fault(
+    "postgrad", "wrong_result", "edge.constant moe.expert_loop views.split_cat", culprit="constant_fold_uniform_value"
+)
 def constant_folded_wrongly() -> Iterator[None]:
     """Constant folding folds to another constant."""
 
     def edit(gm: Any) -> None:
         for node in gm.graph.nodes:
-            if node.target is aten.full.default and isinstance(node.args[1], (int, float)) and not isinstance(node.args[1], bool):
+            if (
+                node.target is aten.full.default
+                and isinstance(node.args[1], (int, float))
+                and not isinstance(node.args[1], bool)
+            ):
                 node.args = (node.args[0], node.args[1] + 1)
 
     with _at_the_end_of(f"{JOINT}:constant_fold_uniform_value", edit):

@@ -52,9 +52,13 @@ def first_answer_forever() -> Iterator[None]:
 
     def change(program: Any, call: Any, inputs: list[Any]) -> Any:
         outputs = call(inputs)
-        first = kept.setdefault(id(program), [program, [o.clone() if isinstance(o, torch.Tensor) else o for o in outputs]])[1]
+        first = kept.setdefault(
+            id(program), [program, [o.clone() if isinstance(o, torch.Tensor) else o for o in outputs]]
+        )[1]
         both = zip(first, outputs, strict=True)
-        return tuple(old.clone() if isinstance(new, torch.Tensor) and old.shape == new.shape else new for old, new in both)
+        return tuple(
+            old.clone() if isinstance(new, torch.Tensor) and old.shape == new.shape else new for old, new in both
+        )
 
     with called(change):
         yield
@@ -158,7 +162,9 @@ def writes_only_once() -> Iterator[None]:
 @fault("runtime", "wrong_metadata", "edge.channels_last")
 def outputs_made_contiguous() -> Iterator[None]:
     """Outputs are copied into contiguous tensors on their way to the caller."""
-    with called(lambda program, call, inputs: tuple(o.contiguous() if isinstance(o, torch.Tensor) else o for o in call(inputs))):
+    with called(
+        lambda program, call, inputs: tuple(o.contiguous() if isinstance(o, torch.Tensor) else o for o in call(inputs))
+    ):
         yield
 
 
@@ -256,5 +262,7 @@ def saved_for_backward_in_one_buffer() -> Iterator[None]:
 @fault("runtime", "wrong_result", "random.two_draws")
 def all_draws_share_one_seed() -> Iterator[None]:
     """With Inductor's own random numbers, every draw of a graph starts from the first seed."""
-    with swapped("torch._inductor.codegen.common:OpOverrides.load_seed", lambda original: lambda name, offset: original(name, 0)):
+    with swapped(
+        "torch._inductor.codegen.common:OpOverrides.load_seed", lambda original: lambda name, offset: original(name, 0)
+    ):
         yield

@@ -63,10 +63,14 @@ class Score:
     def lines(self) -> list[str]:
         total = len(self.asked) or 1
         found, placed = f"{100 * self.detected / total:.0f} %", f"{100 * self.right / total:.0f} %"
-        said = [f"detected {self.detected} of {len(self.asked)} ({found}), right stage {self.right} ({placed}), right kind {self.kinds}"]
+        said = [
+            f"detected {self.detected} of {len(self.asked)} ({found}), right stage {self.right} ({placed}), right kind {self.kinds}"
+        ]
         if self.clean:
             seconds = sum(c.seconds for c in self.clean)
-            said.append(f"without a fault: {len(self.alarms)} false alarms in {len(self.clean)} micrographs, {seconds:.0f} s")
+            said.append(
+                f"without a fault: {len(self.alarms)} false alarms in {len(self.clean)} micrographs, {seconds:.0f} s"
+            )
         return said
 
 
@@ -109,7 +113,9 @@ def _group(caught: Caught, faults: Mapping[str, Fault]) -> str:
     from conformance.seeded.selftest import CLEAN
 
     backend, target = (
-        caught.fault.removeprefix(CLEAN).split("/")[:2] if caught.clean else (faults[caught.fault].backend, faults[caught.fault].target)
+        caught.fault.removeprefix(CLEAN).split("/")[:2]
+        if caught.clean
+        else (faults[caught.fault].backend, faults[caught.fault].target)
     )
     version = caught.versions.get("torch_tensorrt" if backend == "torch_tensorrt" else "torch", "")
     return f"{backend} {target}, {'torch_tensorrt' if backend == 'torch_tensorrt' else 'torch'} {version.split('+')[0]}"
@@ -157,11 +163,18 @@ class Naming:
         return f"stage and culprit named for {self.right} of {len(self.asked)} ({share:.0f} %), {sum(c.seconds for c in self.asked):.0f} s"
 
     def markdown(self) -> str:
-        rows = [self.line(), "", "| fault | seeded in | found in | culprit | nodes | s |", "| --- | --- | --- | --- | --- | --- |"]
+        rows = [
+            self.line(),
+            "",
+            "| fault | seeded in | found in | culprit | nodes | s |",
+            "| --- | --- | --- | --- | --- | --- |",
+        ]
         for caught in _in_order(self.asked, self.faults):
             fault = self.faults[caught.fault]
             stage = caught.stage if caught.right_stage(fault) else f"{caught.stage or 'not found'} ✗"
             culprit = f"`{caught.culprit[:90]}`" + ("" if caught.right_culprit(fault) else " ✗")
             shrunk = " → ".join(map(str, caught.nodes)) or "–"
-            rows.append(f"| {fault.name} | {fault.stage.value}, {fault.culprit} | {stage} | {culprit} | {shrunk} | {caught.seconds:.0f} |")
+            rows.append(
+                f"| {fault.name} | {fault.stage.value}, {fault.culprit} | {stage} | {culprit} | {shrunk} | {caught.seconds:.0f} |"
+            )
         return "\n".join(rows)

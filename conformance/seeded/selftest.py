@@ -133,7 +133,12 @@ def _fault(fault: Fault, micrographs: dict[str, Any], judge: Judge) -> Caught:
             bad = next((result for result in results.values() if result.unexpected), None)
             if bad is not None:
                 kind = bad.findings[0].kind.value if bad.findings else str(bad.verdict)
-                caught.stage, caught.kind, caught.micrograph, caught.detail = bad.cell.stage.value, kind, name, bad.reason[:300]
+                caught.stage, caught.kind, caught.micrograph, caught.detail = (
+                    bad.cell.stage.value,
+                    kind,
+                    name,
+                    bad.reason[:300],
+                )
                 caught.unavailable = ""
                 break
     return caught
@@ -159,7 +164,12 @@ def _culprit(fault: Fault, micrographs: dict[str, Any]) -> Caught:
             found = pipeline.triage(Subject(micrographs[name], fault.backend, fault.target, name), limit=CULPRIT_LIMIT)
         caught.examined += 1
         if found.first is not None:
-            caught.stage, caught.kind, caught.micrograph, caught.detail = found.first.cell.stage.value, found.kind, name, found.first.reason
+            caught.stage, caught.kind, caught.micrograph, caught.detail = (
+                found.first.cell.stage.value,
+                found.kind,
+                name,
+                found.first.reason,
+            )
             if found.culprit is not None:
                 caught.culprit = " ".join([found.culprit.what, found.culprit.name, *found.culprit.ops])
             if found.reduced is not None:

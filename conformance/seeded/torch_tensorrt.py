@@ -83,7 +83,9 @@ def trt_dims_fixed() -> Iterator[None]:
     def make(original: Any) -> Any:
         def export(*args: Any, dynamic_shapes: Any = None, **kwargs: Any) -> Any:
             if dynamic_shapes is not None:
-                raise torch._dynamo.exc.UserError(torch._dynamo.exc.UserErrorType.CONSTRAINT_VIOLATION, "constraints violated (b)")
+                raise torch._dynamo.exc.UserError(
+                    torch._dynamo.exc.UserErrorType.CONSTRAINT_VIOLATION, "constraints violated (b)"
+                )
             return original(*args, **kwargs)
 
         return export
@@ -96,7 +98,9 @@ def trt_dims_fixed() -> Iterator[None]:
 @contextmanager
 def _decompositions(changes: dict[Any, Any]) -> Iterator[None]:
     _loaded()
-    with swapped(f"{DYNAMO}._compiler:get_decompositions", lambda original: lambda *a, **k: {**original(*a, **k), **changes}):
+    with swapped(
+        f"{DYNAMO}._compiler:get_decompositions", lambda original: lambda *a, **k: {**original(*a, **k), **changes}
+    ):
         yield
 
 
@@ -290,7 +294,9 @@ def trt_converter_raises() -> Iterator[None]:
         yield
 
 
-@fault("codegen", "lost_mutation crash", "kv_cache.slice_scatter kv_cache.slice_assign kv_cache.paired", also="postgrad")
+@fault(
+    "codegen", "lost_mutation crash", "kv_cache.slice_scatter kv_cache.slice_assign kv_cache.paired", also="postgrad"
+)
 def trt_alias_not_declared() -> Iterator[None]:
     """The layer that updates a cache in place does not say that its output is the cache."""
 
@@ -339,7 +345,8 @@ def trt_engine_key_never_the_same() -> Iterator[None]:
     _loaded()
     counter = itertools.count()
     with swapped(
-        f"{DYNAMO}._engine_cache:BaseEngineCache.get_hash", lambda original: lambda *a, **k: f"{original(*a, **k)}{next(counter)}"
+        f"{DYNAMO}._engine_cache:BaseEngineCache.get_hash",
+        lambda original: lambda *a, **k: f"{original(*a, **k)}{next(counter)}",
     ):
         yield
 

@@ -31,10 +31,23 @@ from conformance.stage import STAGES
 # What moves together with a backend's version. A tool that bisects torch alone would mix pins that were never released together.
 PACKAGES = {"inductor": "torch", "torch_tensorrt": "torch-tensorrt-rtx", "eager": "torch", "autodeploy": "commit"}
 UNTOLD = {"digest"}  # differs with every letter of the generated source
-BESIDE = ["numpy", "pytest", "pytest-xdist", "hypothesis", "expecttest", "click", "rich", "jinja2", "packaging", "setuptools"]
+BESIDE = [
+    "numpy",
+    "pytest",
+    "pytest-xdist",
+    "hypothesis",
+    "expecttest",
+    "click",
+    "rich",
+    "jinja2",
+    "packaging",
+    "setuptools",
+]
 
 
-NO_NETWORK = " (no network? install from a folder with --wheels DIR, or name a Python that has it with --python VERSION=PATH)"
+NO_NETWORK = (
+    " (no network? install from a folder with --wheels DIR, or name a Python that has it with --python VERSION=PATH)"
+)
 
 
 def home() -> Path:
@@ -65,7 +78,9 @@ def released(package: str, index: str = "https://pypi.org/pypi") -> list[str]:
         with urllib.request.urlopen(f"{index}/{package}/json", timeout=30) as answer:
             data = json.load(answer)
     except (urllib.error.URLError, OSError, ValueError) as error:
-        raise UsageError(f"no list of releases of {package} (no network? {error}); name them with --versions 2.11.0,2.12.0,…") from None
+        raise UsageError(
+            f"no list of releases of {package} (no network? {error}); name them with --versions 2.11.0,2.12.0,…"
+        ) from None
     return _sorted(version for version, files in data["releases"].items() if files)
 
 
@@ -120,16 +135,30 @@ class Environments:
         """A Python with this version; raises LookupError where it does not install."""
         if version in self.known:
             return self.known[version]
-        folder = home() / "envs" / f"{self.package}-{version}-py{sys.version_info[0]}.{sys.version_info[1]}{self._mark()}"
+        folder = (
+            home() / "envs" / f"{self.package}-{version}-py{sys.version_info[0]}.{sys.version_info[1]}{self._mark()}"
+        )
         python = folder / ("Scripts/python.exe" if os.name == "nt" else "bin/python")
         if (folder / "ready").exists():
             return str(python)
         if shutil.which("uv") is None:
-            raise UsageError("bisect makes its environments with uv, which is not there: pip install uv (or give --python VERSION=PATH)")
+            raise UsageError(
+                "bisect makes its environments with uv, which is not there: pip install uv (or give --python VERSION=PATH)"
+            )
         self.say(f"installing {self.package} {version}")
         shutil.rmtree(folder, ignore_errors=True)
         self._uv("venv", "-q", "-p", sys.executable, str(folder))
-        self._uv("pip", "install", "-q", "-p", str(python), f"{self.package}=={version}", *self.base, *self.beside, *self.options)
+        self._uv(
+            "pip",
+            "install",
+            "-q",
+            "-p",
+            str(python),
+            f"{self.package}=={version}",
+            *self.base,
+            *self.beside,
+            *self.options,
+        )
         (folder / "ready").write_text(version)
         return str(python)
 
@@ -143,7 +172,9 @@ class Environments:
         done = subprocess.run(["uv", *command], capture_output=True, text=True)
         if done.returncode:
             lines = [line.strip(" ×╰─▶│").removeprefix("cause: ") for line in done.stderr.splitlines() if line.strip()]
-            said = next((line for line in lines if "error" not in line.lower()[:6]), lines[-1] if lines else "uv failed")
+            said = next(
+                (line for line in lines if "error" not in line.lower()[:6]), lines[-1] if lines else "uv failed"
+            )
             away = re.search(r"fetch|cache|connect|dns|network|offline", said, re.IGNORECASE)
             raise LookupError(f"{said[:200]}{NO_NETWORK if away else ''}")
 
@@ -210,7 +241,10 @@ class Found:
             old, new = self.good.stages.get(stage.value, "-"), self.bad.stages.get(stage.value, "-")
             if old != new:
                 yield f"{stage}: {old} → {new}"
-            yield from (f"{stage}: {line}" for line in _facts(self.good.others.get(stage.value, {}), self.bad.others.get(stage.value, {})))
+            yield from (
+                f"{stage}: {line}"
+                for line in _facts(self.good.others.get(stage.value, {}), self.bad.others.get(stage.value, {}))
+            )
 
 
 def _facts(old: Mapping[str, Any], new: Mapping[str, Any]) -> Iterator[str]:
@@ -232,7 +266,9 @@ def _short(value: Any) -> str:
     return text if len(text) <= 100 else text[:99] + "…"
 
 
-def search(versions: Sequence[str], answer: Callable[[str], Answer], fact: str | None, say: Callable[[str], None]) -> Found:
+def search(
+    versions: Sequence[str], answer: Callable[[str], Answer], fact: str | None, say: Callable[[str], None]
+) -> Found:
     """The last version that answers as the first does, and the first that does not."""
     asked: list[Answer] = []
 
@@ -250,7 +286,9 @@ def search(versions: Sequence[str], answer: Callable[[str], Answer], fact: str |
 
     good = end("good", versions[0])
     if fact is None and good.verdict != "pass":
-        raise UsageError(f"the good version {good.version} is not good: {good.verdict}; choose another, or bisect a fact with --fact")
+        raise UsageError(
+            f"the good version {good.version} is not good: {good.verdict}; choose another, or bisect a fact with --fact"
+        )
     bad = end("bad", versions[-1])
     if fact is not None and fact not in good.facts:
         known = ", ".join(sorted(good.facts))
@@ -277,18 +315,26 @@ def search(versions: Sequence[str], answer: Callable[[str], Answer], fact: str |
 
 def commits(source: Path, good: str, bad: str) -> list[str]:
     done = subprocess.run(
-        ["git", "-C", str(source), "rev-list", "--reverse", "--ancestry-path", f"{good}..{bad}"], capture_output=True, text=True
+        ["git", "-C", str(source), "rev-list", "--reverse", "--ancestry-path", f"{good}..{bad}"],
+        capture_output=True,
+        text=True,
     )
     if done.returncode:
-        raise UsageError(f"{source} does not have the commits {good} and {bad}: {done.stderr.strip().splitlines()[-1][:160]}")
+        raise UsageError(
+            f"{source} does not have the commits {good} and {bad}: {done.stderr.strip().splitlines()[-1][:160]}"
+        )
     listed = done.stdout.split()
     if not listed:
-        raise UsageError(f"there is no commit between {good} and {bad} in {source}; is the good one an ancestor of the bad one?")
+        raise UsageError(
+            f"there is no commit between {good} and {bad} in {source}; is the good one an ancestor of the bad one?"
+        )
     return [_full(source, good), *listed]
 
 
 def _full(source: Path, name: str) -> str:
-    return subprocess.run(["git", "-C", str(source), "rev-parse", name], capture_output=True, text=True, check=True).stdout.strip()
+    return subprocess.run(
+        ["git", "-C", str(source), "rev-parse", name], capture_output=True, text=True, check=True
+    ).stdout.strip()
 
 
 def worktree(source: Path, commit: str) -> Path:
@@ -297,7 +343,9 @@ def worktree(source: Path, commit: str) -> Path:
     if not (folder / "ready").exists():
         shutil.rmtree(folder, ignore_errors=True)
         folder.mkdir(parents=True)
-        archive = subprocess.Popen(["git", "-C", str(source), "archive", commit], stdout=subprocess.PIPE, stderr=subprocess.DEVNULL)
+        archive = subprocess.Popen(
+            ["git", "-C", str(source), "archive", commit], stdout=subprocess.PIPE, stderr=subprocess.DEVNULL
+        )
         done = subprocess.run(["tar", "-x", "-C", str(folder)], stdin=archive.stdout, capture_output=True)
         if archive.wait() or done.returncode:
             shutil.rmtree(folder, ignore_errors=True)

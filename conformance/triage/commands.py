@@ -23,11 +23,17 @@ FAULTS_A_STAGE = 2  # for --ci
 @click.option("--only", multiple=True, metavar="GLOB", help="only these faults, by name, stage or backend")
 @click.option("--list", "listing", is_flag=True, help="list the faults and stop")
 @click.option(
-    "--baseline/--no-baseline", default=False, help="hold observations against recorded runs too (off: contracts and ladder alone)"
+    "--baseline/--no-baseline",
+    default=False,
+    help="hold observations against recorded runs too (off: contracts and ladder alone)",
 )
 @click.option("--clean/--no-clean", default=True, help="look for false alarms without a fault, too")
-@click.option("--culprits", is_flag=True, help="not the suite but triage, with wrong-result faults: is the culprit named, too?")
-@click.option("--ci", is_flag=True, help=f"only {FAULTS_A_STAGE} faults a stage, of Inductor on the CPU: minutes, not an hour")
+@click.option(
+    "--culprits", is_flag=True, help="not the suite but triage, with wrong-result faults: is the culprit named, too?"
+)
+@click.option(
+    "--ci", is_flag=True, help=f"only {FAULTS_A_STAGE} faults a stage, of Inductor on the CPU: minutes, not an hour"
+)
 @click.option("-n", "workers", type=click.IntRange(1), default=1, metavar="N", help="this many worker processes")
 @click.option("--record", type=click.Path(path_type=Path), help="keep every answer here as it comes (JSON Lines)")
 @click.option("--resume", is_flag=True, help="leave out what the record has already")
@@ -84,7 +90,11 @@ def _for_ci(faults: list[Any]) -> list[str]:
 
 def _triaged(fault: Any) -> bool:
     """A wrong result in Inductor's program for the CPU, for which it is known what triage must name."""
-    return bool(fault.culprit) and (fault.backend, fault.target) == ("inductor", "cpu") and "wrong_result" in {k.value for k in fault.kinds}
+    return (
+        bool(fault.culprit)
+        and (fault.backend, fault.target) == ("inductor", "cpu")
+        and "wrong_result" in {k.value for k in fault.kinds}
+    )
 
 
 def _said(one: Any) -> str:
@@ -100,7 +110,9 @@ def _chosen(fault: Any, glob: str) -> bool:
 
 
 def _catalogue(faults: list[Any]) -> Table:
-    table = Table("fault", "stage", "kind", "backend", "what the compiler does wrong", title=f"{len(faults)} seeded faults")
+    table = Table(
+        "fault", "stage", "kind", "backend", "what the compiler does wrong", title=f"{len(faults)} seeded faults"
+    )
     for fault in faults:
         kinds = ", ".join(kind.value for kind in fault.kinds)
         table.add_row(fault.name, fault.stage.value, kinds, f"{fault.backend} {fault.target}", fault.what)
@@ -115,7 +127,14 @@ def _verdict(answers: list[Any], known: list[Any], faults: dict[str, Any], docum
     for one in score.asked:
         fault = faults[one.fault]
         sign = "✓" if one.right_stage(fault) else "✗"
-        table.add_row(one.fault, fault.stage.value, f"{sign} {one.stage or 'not found'}", one.kind, one.micrograph, f"{one.seconds:.0f}")
+        table.add_row(
+            one.fault,
+            fault.stage.value,
+            f"{sign} {one.stage or 'not found'}",
+            one.kind,
+            one.micrograph,
+            f"{one.seconds:.0f}",
+        )
     console = Console()
     console.print(table)
     for one in score.unavailable:
@@ -136,7 +155,14 @@ def _culprits(answers: list[Any], known: list[Any], faults: dict[str, Any], docu
         fault = faults[one.fault]
         sign = "✓" if naming.named(one) else "✗"
         shrunk = " → ".join(map(str, one.nodes)) or "–"
-        table.add_row(one.fault, f"{fault.stage.value}, {fault.culprit}", one.stage, f"{sign} {one.culprit}", shrunk, f"{one.seconds:.0f}")
+        table.add_row(
+            one.fault,
+            f"{fault.stage.value}, {fault.culprit}",
+            one.stage,
+            f"{sign} {one.culprit}",
+            shrunk,
+            f"{one.seconds:.0f}",
+        )
     console = Console()
     console.print(table)
     console.print(naming.line(), markup=False)
@@ -154,11 +180,25 @@ def _culprits(answers: list[Any], known: list[Any], faults: dict[str, Any], docu
 @click.option("--repro", type=click.Path(path_type=Path), help="or a repro of our own")
 @click.option("--why", help="one sentence (default: the finding's own)")
 @click.option("-m", "--micrograph", "glob", default="*", metavar="GLOB", help="of records: only these micrographs")
-@click.option("--folder", type=click.Path(path_type=Path), help="of records: the folder to bring up to date (default: the suite's)")
+@click.option(
+    "--folder",
+    type=click.Path(path_type=Path),
+    help="of records: the folder to bring up to date (default: the suite's)",
+)
 @click.option("-y", "--yes", is_flag=True, help="of records: write without asking")
-@click.option("--when", default=None, help="of a cell: versions, e.g. 'torch>=2.14,<2.15' (default: the minor version that runs now)")
-@click.option("--record", type=click.Path(path_type=Path), help="of a cell: take the finding from this record, without running the cell")
-@click.option("-o", "--out", type=click.Path(path_type=Path), help="of a cell: the file to add to (default: <backend>.toml)")
+@click.option(
+    "--when",
+    default=None,
+    help="of a cell: versions, e.g. 'torch>=2.14,<2.15' (default: the minor version that runs now)",
+)
+@click.option(
+    "--record",
+    type=click.Path(path_type=Path),
+    help="of a cell: take the finding from this record, without running the cell",
+)
+@click.option(
+    "-o", "--out", type=click.Path(path_type=Path), help="of a cell: the file to add to (default: <backend>.toml)"
+)
 def expect(
     subjects: tuple[str, ...],
     url: str | None,
@@ -196,9 +236,15 @@ def _expect_records(records: list[Path], folder: Path | None, glob: str, link: s
     changed, linkless = changes(records, folder or paths.expectations(), glob, link, why)
     for file, after in changed.items():
         before = file.read_text("utf-8").splitlines(keepends=True) if file.exists() else []
-        click.echo("".join(difflib.unified_diff(before, after.splitlines(keepends=True), f"{file.name} now", f"{file.name} then")))
+        click.echo(
+            "".join(
+                difflib.unified_diff(before, after.splitlines(keepends=True), f"{file.name} now", f"{file.name} then")
+            )
+        )
     for cell in linkless:
-        click.echo(f"left out: {cell} fails and names no report; give --url or --repro, with -m for its micrograph", err=True)
+        click.echo(
+            f"left out: {cell} fails and names no report; give --url or --repro, with -m for its micrograph", err=True
+        )
     if not changed:
         click.echo("nothing to change: the expectations say what the records show")
     elif yes or click.confirm(f"write {len(changed)} file{'s' * (len(changed) > 1)}?", default=True):

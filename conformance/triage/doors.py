@@ -85,7 +85,10 @@ def transformed(module):
 # By backend and stage, "" being any: the name of the function that compiles, and what defines it.
 DOORS: dict[tuple[str, str], tuple[str, str]] = {
     ("inductor", ""): ("torch.compile", ""),
-    ("torch_tensorrt", "decomposition"): ("lowered", LOWERED),  # engines run on a GPU only; what is lowered runs anywhere
+    ("torch_tensorrt", "decomposition"): (
+        "lowered",
+        LOWERED,
+    ),  # engines run on a GPU only; what is lowered runs anywhere
     ("torch_tensorrt", "postgrad"): ("lowered", LOWERED),
     ("autodeploy", "decomposition"): ("transformed", TRANSFORMED),
     ("autodeploy", "postgrad"): ("transformed", TRANSFORMED),

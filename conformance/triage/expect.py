@@ -18,7 +18,13 @@ from conformance.verdict import Kind, Verdict
 
 
 def add(
-    cell: Cell, url: str | None, repro: Path | None, when: str | None, why: str | None, record: Path | None, out: Path | None
+    cell: Cell,
+    url: str | None,
+    repro: Path | None,
+    when: str | None,
+    why: str | None,
+    record: Path | None,
+    out: Path | None,
 ) -> tuple[Path, str]:
     line = _of_record(cell, record) if record else _run(cell)
     entry = make(cell, line, url, repro, when or _minor(cell), why)
@@ -44,12 +50,14 @@ def make(cell: Cell, line: dict[str, Any], url: str | None, repro: Path | None, 
     if unknown_kinds := set(kinds) - {kind.value for kind in Kind}:
         raise unknown("kind of finding", min(unknown_kinds), [kind.value for kind in Kind])
     if len(kinds) > 1 and verdict is not Verdict.FALLBACK:
-        raise UsageError(f"{cell} has findings of several kinds ({', '.join(kinds)}); triage them apart, an expectation is for one")
+        raise UsageError(
+            f"{cell} has findings of several kinds ({', '.join(kinds)}); triage them apart, an expectation is for one"
+        )
     fact = f'kind = "{kinds[0]}"' if kinds and verdict in (Verdict.FAIL, Verdict.ERROR) else f'verdict = "{verdict}"'
     link = f"url = {json.dumps(url)}" if url else f"repro = {json.dumps(str(repro))}"
     reason = why or sanitize.line(line["reason"]) or f"{verdict} at {cell.stage}"
     why_text = json.dumps(reason, ensure_ascii=False)
-    return f'[[expect]]\ncell = {json.dumps(str(cell))}\n{fact}\nwhen = {json.dumps(when)}\n{link}\nwhy = {why_text}\n'
+    return f"[[expect]]\ncell = {json.dumps(str(cell))}\n{fact}\nwhen = {json.dumps(when)}\n{link}\nwhy = {why_text}\n"
 
 
 def _of_record(cell: Cell, record: Path) -> dict[str, Any]:

@@ -66,7 +66,9 @@ def _of_file(text: str) -> type[Micrograph]:
         return found
     inputs = getattr(found, "example_inputs", None) or getattr(module, "example_inputs", None)
     if inputs is None:
-        raise UsageError(f"{file} gives no inputs: add `example_inputs = (tensor, …)` (or a function of that name) beside {name}")
+        raise UsageError(
+            f"{file} gives no inputs: add `example_inputs = (tensor, …)` (or a function of that name) beside {name}"
+        )
     return wrap(_module(found, text), _inputs(inputs, text), name)
 
 
@@ -91,7 +93,9 @@ def _module(found: Any, text: str) -> nn.Module:
         try:
             return found()
         except TypeError as error:
-            raise UsageError(f"{text} cannot be made without arguments ({first_line(error)}); name a module object instead") from None
+            raise UsageError(
+                f"{text} cannot be made without arguments ({first_line(error)}); name a module object instead"
+            ) from None
     if isinstance(found, nn.Module):
         return found
     if callable(found):
@@ -120,7 +124,9 @@ def wrap(module: nn.Module, inputs: tuple[Any, ...], name: str, file: str | None
     """A micrograph of a module: its contract is what eager does, and that it is captured whole."""
     eager = oracle.run(module, oracle.clone_inputs(inputs), module)
     if eager.error is not None:
-        raise UsageError(f"{name} does not run in eager: {first_line(eager.error)}; triage needs a module that works there")
+        raise UsageError(
+            f"{name} does not run in eager: {first_line(eager.error)}; triage needs a module that works there"
+        )
     written = tuple(oracle.mutated(eager, inputs))
 
     class Given(Micrograph):
@@ -170,8 +176,12 @@ def _runs_the_same_twice(cls: type[Micrograph]) -> None:
     module, steps = cls.build(), cls.steps
     first = oracle.run(module, cls.example(0), module, calls=steps)
     if first.error is not None:
-        raise UsageError(f"{cls.name()} does not run in eager: {first_line(first.error)}; triage needs a module that works there")
+        raise UsageError(
+            f"{cls.name()} does not run in eager: {first_line(first.error)}; triage needs a module that works there"
+        )
     again = oracle.run(module, cls.example(0), module, calls=steps)
     differences = oracle.compare(again, oracle.Reference(first, None))
     if differences:
-        raise UsageError(f"{cls.name()} is not deterministic in eager ({differences[0]}); fix its seeds or state before triage")
+        raise UsageError(
+            f"{cls.name()} is not deterministic in eager ({differences[0]}); fix its seeds or state before triage"
+        )

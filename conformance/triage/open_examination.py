@@ -18,14 +18,14 @@ from conformance.backends.base import Backend, Case, Compiled
 from conformance.backends.inductor.compiled import UNFUSED, empty_caches
 from conformance.backends.inductor.kernel_store import kernel_store
 from conformance.backends.inductor.seam import seam
+from conformance.backends.inductor.triage import comparison as inside
+from conformance.backends.inductor.triage.comparison import Evidence
 from conformance.backends.inductor.watch import poisoned
 from conformance.checks.measured import LADDER
 from conformance.examine import Examination, Stop
 from conformance.stage import STAGES, Stage
 from conformance.target import CPU
 from conformance.trace import Observation
-from conformance.backends.inductor.triage import comparison as inside
-from conformance.backends.inductor.triage.comparison import Evidence
 from conformance.verdict import Finding, Kind
 
 
@@ -36,7 +36,9 @@ class Held(Examination):
     With `early` the graphs that the compiler makes on its way are looked at first. If one of them differs from eager, no kernel is
     built: that the program itself is wrong is then left to be `confirmed`, here or on a smaller graph."""
 
-    def __init__(self, case: Case, backend: Backend, stages: Collection[Stage], stop: Stop, early: bool = False) -> None:
+    def __init__(
+        self, case: Case, backend: Backend, stages: Collection[Stage], stop: Stop, early: bool = False
+    ) -> None:
         super().__init__(case, backend, stages, stop)
         self.early = early
         self.evidence = Evidence()
@@ -89,7 +91,9 @@ class Held(Examination):
         self._keeping.close()  # by now the first call is over: what later calls compile is not asked for
         super()._observe(compiled, stage)
 
-    def _differs(self, compiled: Compiled, seed: int, outcome: Any, ref: Any, when: str, *args: Any, **sizes: Any) -> bool:
+    def _differs(
+        self, compiled: Compiled, seed: int, outcome: Any, ref: Any, when: str, *args: Any, **sizes: Any
+    ) -> bool:
         found = super()._differs(compiled, seed, outcome, ref, when, *args, **sizes)
         self.first_call |= found and when == "first call"
         return found
@@ -143,7 +147,9 @@ class Unsettled(Examination):
 def unbuilt() -> Iterator[None]:
     """C++ kernels go to the C++ compiler when the program first calls one, and not before."""
 
-    def cpp_pybinding(original: Callable[..., Any], self: Any, argtypes: list[str], source_code: str) -> Callable[..., Any]:
+    def cpp_pybinding(
+        original: Callable[..., Any], self: Any, argtypes: list[str], source_code: str
+    ) -> Callable[..., Any]:
         built: list[Any] = []
 
         def kernel(*args: Any) -> Any:
@@ -176,5 +182,9 @@ def right_with_nothing_fused(gm: torch.fx.GraphModule, inputs: tuple[Any, ...]) 
 def scratch() -> Iterator[None]:
     """Caches of its own for as long as triage takes; the fresh process of the cache stage is started only if it comes to that."""
     backends.get("inductor").preload(CPU)  # what the machine can do is asked in a folder that lasts
-    with tempfile.TemporaryDirectory(prefix="conformance-triage-") as folder, empty_caches(Path(folder)), kernel_store():
+    with (
+        tempfile.TemporaryDirectory(prefix="conformance-triage-") as folder,
+        empty_caches(Path(folder)),
+        kernel_store(),
+    ):
         yield

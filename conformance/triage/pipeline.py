@@ -24,8 +24,8 @@ from conformance.trace import Trace
 from conformance.triage import reduce, repro
 from conformance.triage.culprit import Culprit
 from conformance.triage.doors import door
-from conformance.triage.open_examination import Held, Rungs, Unsettled, right_with_nothing_fused, scratch
 from conformance.triage.micrograph_subject import Subject
+from conformance.triage.open_examination import Held, Rungs, Unsettled, right_with_nothing_fused, scratch
 from conformance.triage.trail import Trail, follow
 
 REDUCIBLE = {"wrong_result", "numeric_drift", "crash", "wrong_metadata", "lost_mutation", "lost_alias", "graph_break"}
@@ -58,7 +58,9 @@ class Triage:
             "subject": self.subject.source,
             "verdict": "found" if first is not None else "right",
             "stage": first.cell.stage.value if first is not None else None,
-            "culprit": {"what": culprit.what, "name": culprit.name, "why": culprit.why} if culprit is not None else None,
+            "culprit": {"what": culprit.what, "name": culprit.name, "why": culprit.why}
+            if culprit is not None
+            else None,
             "kind": self.kind if first is not None else "",
             "detail": first.reason if first is not None else "",
             "stages": {stage.value: str(result.verdict) for stage, result in self.results.items()},
@@ -71,7 +73,12 @@ class Triage:
 
 
 def triage(
-    subject: Subject, *, out: Path | None = None, shrink: bool = True, limit: float = 180.0, say: Callable[[str], None] = lambda _: None
+    subject: Subject,
+    *,
+    out: Path | None = None,
+    shrink: bool = True,
+    limit: float = 180.0,
+    say: Callable[[str], None] = lambda _: None,
 ) -> Triage:
     """Name the stage, then the culprit, then shrink, then write."""
     with scratch() if subject.backend == "inductor" else nullcontext():
@@ -232,7 +239,9 @@ class _Search:
         self._ask(reducer, stage, kind)
         found.reduced = reducer.run(found.culprit.ops)
         self.unconfirmed = reducer.slipped and self.held is not None and self.held.early
-        self.say(f"{found.reduced.before} nodes → {found.reduced.nodes}, {found.reduced.tries} tries, {found.reduced.seconds:.0f} s")
+        self.say(
+            f"{found.reduced.before} nodes → {found.reduced.nodes}, {found.reduced.tries} tries, {found.reduced.seconds:.0f} s"
+        )
 
     def _make_reducer(self, stage: Stage) -> reduce.Reducer:
         assert self.trail is not None and not isinstance(self.graph, str)
@@ -245,7 +254,9 @@ class _Search:
         compile and a second one with nothing fused, that is kept for the smallest."""
         kinds = {"wrong_result", "numeric_drift"} if kind in ("wrong_result", "numeric_drift") else {kind}
 
-        def asked(look: type[Examination], stages: Collection[Stage]) -> Callable[[fx.GraphModule, tuple[Any, ...]], bool]:
+        def asked(
+            look: type[Examination], stages: Collection[Stage]
+        ) -> Callable[[fx.GraphModule, tuple[Any, ...]], bool]:
             def holds(smaller: fx.GraphModule, values: tuple[Any, ...]) -> bool:
                 got = reduce.signature(self.backend, smaller, values, self.subject.target, stage, look)
                 return got is not None and got[0] in stages and got[1] in kinds
@@ -259,8 +270,12 @@ class _Search:
         elif cheap and stage in CODE:
             fusion = stage is Stage.FUSION
             reducer.holds = asked(Unsettled, CODE)
-            known = bool(reducer.probed and (reducer.wrong_alone() or reducer.wrong_together()))  # it was asked of these ops already
-            reducer.sure = None if known else lambda smaller, values: right_with_nothing_fused(smaller, values) == fusion
+            known = bool(
+                reducer.probed and (reducer.wrong_alone() or reducer.wrong_together())
+            )  # it was asked of these ops already
+            reducer.sure = (
+                None if known else lambda smaller, values: right_with_nothing_fused(smaller, values) == fusion
+            )
         else:
             reducer.holds = plain
 
@@ -277,13 +292,21 @@ def _from_finding(found: Triage) -> Culprit:
 def _write(found: Triage, trail: Trail, backend: Any, out: Path) -> None:
     assert found.first is not None and found.reduced is not None and found.culprit is not None
     transform = found.culprit.name if found.culprit.what == "transform" else ""
-    if door(found.subject.backend, found.first.cell.stage.value) is None or (found.subject.backend == "autodeploy" and not transform):
-        found.unwritten = f"there is no form of a repro yet for a {found.kind} of {found.subject.backend} at {found.first.cell.stage}"
+    if door(found.subject.backend, found.first.cell.stage.value) is None or (
+        found.subject.backend == "autodeploy" and not transform
+    ):
+        found.unwritten = (
+            f"there is no form of a repro yet for a {found.kind} of {found.subject.backend} at {found.first.cell.stage}"
+        )
         return
     before, after = (without_folders(text) for text in trail.texts(found.first.cell.stage))
     ops = ", ".join(
         sorted(
-            {str(n.target).replace("<built-in method ", "").split(" of ")[0] for n in found.reduced.gm.graph.nodes if n.op in reduce.CALLS}
+            {
+                str(n.target).replace("<built-in method ", "").split(" of ")[0]
+                for n in found.reduced.gm.graph.nodes
+                if n.op in reduce.CALLS
+            }
         )
     )
     report = repro.Report(
@@ -309,7 +332,9 @@ def _write(found: Triage, trail: Trail, backend: Any, out: Path) -> None:
         found.unwritten = f"the reduced graph does not fail alone: exit {code} in a fresh process: {said}"
         return
     found.repro, found.issue, found.verified = path, out / f"{name}.md", f"exit 1 in a fresh process: {said}"
-    found.issue.write_text(repro.issue_text(report, found.repro, (found.reduced.before, found.reduced.nodes)), encoding="utf-8")
+    found.issue.write_text(
+        repro.issue_text(report, found.repro, (found.reduced.before, found.reduced.nodes)), encoding="utf-8"
+    )
 
 
 def stages_line(results: dict[Stage, Result]) -> str:

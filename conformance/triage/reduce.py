@@ -55,7 +55,12 @@ def size(gm: fx.GraphModule) -> int:
 
 
 def signature(
-    backend: Any, gm: fx.GraphModule, inputs: tuple[Any, ...], target: str, wanted: Stage, look: type[Examination] = Examination
+    backend: Any,
+    gm: fx.GraphModule,
+    inputs: tuple[Any, ...],
+    target: str,
+    wanted: Stage,
+    look: type[Examination] = Examination,
 ) -> Signature | None:
     """The stage and kind of the first finding of a graph; None where nothing is wrong. Cheaper than the whole suite: one
     compile, one call, and the ladder only if that differs. Only where capture is at fault is it captured again and again."""
@@ -88,7 +93,9 @@ class _Values(fx.Interpreter):
 
     def run_node(self, node: fx.Node) -> Any:
         value = super().run_node(node)
-        self.seen[node] = pytree.tree_map_only(torch.Tensor, lambda t: t.detach().clone(memory_format=torch.preserve_format), value)
+        self.seen[node] = pytree.tree_map_only(
+            torch.Tensor, lambda t: t.detach().clone(memory_format=torch.preserve_format), value
+        )
         return value
 
 
@@ -100,7 +107,9 @@ def values_of(gm: fx.GraphModule, inputs: tuple[Any, ...]) -> dict[fx.Node, Any]
     return keeper.seen
 
 
-def cut(gm: fx.GraphModule, kept: Sequence[fx.Node], values: dict[fx.Node, Any]) -> tuple[fx.GraphModule, tuple[Any, ...]] | None:
+def cut(
+    gm: fx.GraphModule, kept: Sequence[fx.Node], values: dict[fx.Node, Any]
+) -> tuple[fx.GraphModule, tuple[Any, ...]] | None:
     """A graph of these nodes alone: what they read from others becomes an input, what nobody among them reads an output."""
     chosen = set(kept)
     graph = fx.Graph()
@@ -255,7 +264,9 @@ class Reducer:
         for place, second in enumerate(self.calls):
             for first in self.calls[:place]:
                 if first in second.all_input_nodes or {*first.all_input_nodes} & {*second.all_input_nodes}:
-                    pairs.setdefault((self._kind(first), self._kind(second), first in second.all_input_nodes), [first, second])
+                    pairs.setdefault(
+                        (self._kind(first), self._kind(second), first in second.all_input_nodes), [first, second]
+                    )
         groups = [[node] for node in self._distinct()] + list(pairs.values())
         rounds = groups[:FEW], groups[FEW:MANY]
         return next((wrong for some in rounds if some and (wrong := self._side_by_side(some, fused=True))), [])
@@ -274,7 +285,9 @@ class Reducer:
                 for source in node.all_input_nodes:
                     value = self.values[source]
                     if source not in table:
-                        table[source] = graph.placeholder(f"x{len(inputs)}") if isinstance(value, torch.Tensor) else value
+                        table[source] = (
+                            graph.placeholder(f"x{len(inputs)}") if isinstance(value, torch.Tensor) else value
+                        )
                         inputs += [value] if isinstance(value, torch.Tensor) else []
                 table[node] = graph.node_copy(node, table.__getitem__)
             ends += [(group, node, table[node]) for node in group if not any(user in group for user in node.users)]
@@ -330,9 +343,13 @@ class Reducer:
         smaller = _all_shortened(self.best.inputs, self.small)
         if _same_sizes(smaller, self.best.inputs) or self._smaller(smaller, f"sizes → {self.small}") or self.small > 5:
             return
-        for length in sorted({n for x in self.best.inputs if isinstance(x, torch.Tensor) for n in x.shape if n > 8}, reverse=True)[:2]:
+        for length in sorted(
+            {n for x in self.best.inputs if isinstance(x, torch.Tensor) for n in x.shape if n > 8}, reverse=True
+        )[:2]:
             for shorter in (self.small, length // 2):
-                if self._smaller(tuple(_shortened(x, length, shorter) for x in self.best.inputs), f"size {length} → {shorter}"):
+                if self._smaller(
+                    tuple(_shortened(x, length, shorter) for x in self.best.inputs), f"size {length} → {shorter}"
+                ):
                     break
 
     def _smaller(self, inputs: tuple[Any, ...], why: str) -> bool:
@@ -355,7 +372,9 @@ class Reducer:
         all is as it was, and nothing is said of it."""
         gm, inputs, said = self.best.gm, self.best.inputs, len(self.best.history)
         last = self.best.tries + (PLAINER_DEAR if self.small > 5 else PLAINER)
-        for _ in itertools.chain(self._plainer_dtypes(), self._plainer_constants()) if time.monotonic() < self.until else ():
+        for _ in (
+            itertools.chain(self._plainer_dtypes(), self._plainer_constants()) if time.monotonic() < self.until else ()
+        ):
             if self.best.tries >= last or time.monotonic() > self.until:
                 break
         if len(self.best.history) == said:
@@ -479,7 +498,10 @@ def _odd_constants(gm: fx.GraphModule) -> dict[Place, Number]:
     found: dict[Place, Number] = {}
     for number, node in enumerate(gm.graph.nodes):
         if node.op in CALLS and _called(node) != "getitem":
-            given = [*enumerate(node.args), *((k, v) for k, v in node.kwargs.items() if k not in ("dim", "axis", "dims"))]
+            given = [
+                *enumerate(node.args),
+                *((k, v) for k, v in node.kwargs.items() if k not in ("dim", "axis", "dims")),
+            ]
             found |= {(number, where): value for where, value in given if _is_odd(value)}
     return found
 

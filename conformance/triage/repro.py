@@ -125,7 +125,12 @@ def write(path: Path, gm: fx.GraphModule, inputs: tuple[Any, ...], report: Repor
     found = door(report.backend, report.stage)
     assert found is not None
     compiler, prepared = found
-    check = CHECKS[CHECK_OF_KIND.get(report.kind, "value")].replace("{compile}", compiler).replace("{{", "{").replace("}}", "}")
+    check = (
+        CHECKS[CHECK_OF_KIND.get(report.kind, "value")]
+        .replace("{compile}", compiler)
+        .replace("{{", "{")
+        .replace("}}", "}")
+    )
     body, lines = _module_text(gm)
     wanted, prepared = _imports_apart(prepared.replace("{transform}", report.transform))
     head = HEAD.format(
@@ -143,7 +148,8 @@ def write(path: Path, gm: fx.GraphModule, inputs: tuple[Any, ...], report: Repor
 
 def _wrapped(text: str, width: int = 120, indent: str = "") -> str:
     lines = [
-        textwrap.fill(line, width, subsequent_indent=indent, break_long_words=False, break_on_hyphens=False) for line in text.split("\n")
+        textwrap.fill(line, width, subsequent_indent=indent, break_long_words=False, break_on_hyphens=False)
+        for line in text.split("\n")
     ]
     return "\n".join(lines)
 
@@ -160,7 +166,10 @@ def _sorted_imports(lines: list[str]) -> str:
     """As everybody sorts them: the standard library, then the rest; names that are no imports last."""
     given = [line for line in dict.fromkeys(lines) if line.startswith(("import ", "from "))]
     own = [line for line in given if line.split()[1].split(".")[0] in sys.stdlib_module_names]
-    blocks = [sorted(block, key=lambda line: (line.startswith("from"), line)) for block in (own, [x for x in given if x not in own])]
+    blocks = [
+        sorted(block, key=lambda line: (line.startswith("from"), line))
+        for block in (own, [x for x in given if x not in own])
+    ]
     blocks.append([line for line in dict.fromkeys(lines) if line not in given])
     return "\n\n".join("\n".join(block) for block in blocks if block) + "\n"
 
@@ -170,7 +179,11 @@ def _module_text(gm: fx.GraphModule) -> tuple[str, list[str]]:
     for node in gm.graph.nodes:
         node.type = None  # an annotation may name what only the user's file knows
     code = gm.graph.python_code("self")
-    lines = [line for line in code.src.strip("\n").splitlines() if line.strip() and not line.startswith("torch.fx._symbolic_trace.wrap")]
+    lines = [
+        line
+        for line in code.src.strip("\n").splitlines()
+        if line.strip() and not line.startswith("torch.fx._symbolic_trace.wrap")
+    ]
     lines = [re.sub(r";  (\w+ = )+None$", "", line) for line in lines]  # memory is no concern here
     held = sorted({n.target for n in gm.graph.nodes if n.op == "get_attr"})
     made = []
@@ -195,7 +208,10 @@ def _module_text(gm: fx.GraphModule) -> tuple[str, list[str]]:
 
 
 def _inputs_text(inputs: tuple[Any, ...]) -> str:
-    parts = [_wrapped(f"        {_tensor_text(x) if isinstance(x, torch.Tensor) else repr(x)},", indent=" " * 12) for x in inputs]
+    parts = [
+        _wrapped(f"        {_tensor_text(x) if isinstance(x, torch.Tensor) else repr(x)},", indent=" " * 12)
+        for x in inputs
+    ]
     return "\n".join(["    return (", *parts, "    )", ""])
 
 
@@ -205,7 +221,12 @@ def _tensor_text(value: torch.Tensor) -> str:
     contiguous = value.is_contiguous()
     if value.numel() <= 64 or not value.is_floating_point():
         text = f"torch.tensor({json.dumps(_digits(value) if value.is_floating_point() else value.tolist())}, dtype={dtype})"
-        text = text.replace("true", "True").replace("false", "False").replace("NaN", "float('nan')").replace("Infinity", "float('inf')")
+        text = (
+            text.replace("true", "True")
+            .replace("false", "False")
+            .replace("NaN", "float('nan')")
+            .replace("Infinity", "float('inf')")
+        )
     else:
         text = f"torch.randn({tuple(value.shape)}, dtype=torch.float64).to({dtype})"
     if not contiguous:
@@ -270,7 +291,9 @@ python {repro.name}    # exits 1 while the defect is there
 def verify(repro: Path, timeout: float = 300.0) -> tuple[int, str]:
     """Run a repro in a fresh process (with the plugins of this run, so that a seeded fault is there too)."""
     code = "import runpy, sys; sys.argv = [sys.argv[1]]; "
-    code += "from conformance.plugins import load_plugins; load_plugins(); runpy.run_path(sys.argv[0], run_name='__main__')"
+    code += (
+        "from conformance.plugins import load_plugins; load_plugins(); runpy.run_path(sys.argv[0], run_name='__main__')"
+    )
     plain = not os.environ.get("CONFORMANCE_PLUGINS")
     command = [sys.executable, str(repro)] if plain else [sys.executable, "-c", code, str(repro)]
     root = str(Path(__file__).resolve().parents[2])

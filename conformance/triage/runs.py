@@ -129,7 +129,7 @@ def _held_run(
         status.extend([code] if done else [])
         return bool(status)
 
-    others = lambda: [event["pid"] for event in journal.events()]  # noqa: E731
+    others = lambda: [event["pid"] for event in journal.events()]
     in_time = ended_in_time(has_ended, pid, limit, others)
     say(_ending(os.waitstatus_to_exitcode(status[0]) if in_time else None, journal, log, time.monotonic() - start))
 

@@ -13,13 +13,21 @@ from torch.utils import _pytree as pytree
 
 from conformance import graphs, oracle
 from conformance.backends.base import Case
-from conformance.stage import STAGES, Stage
 from conformance.backends.inductor.triage import comparison as inside
 from conformance.backends.inductor.triage.comparison import Evidence
+from conformance.stage import STAGES, Stage
 from conformance.triage.culprit import Culprit
 from conformance.triage.open_examination import Held, side_by_side
 
-NUMERIC = {"wrong_result", "numeric_drift", "lost_mutation", "wrong_metadata", "metadata_loss", "overfused", "undecomposed"}
+NUMERIC = {
+    "wrong_result",
+    "numeric_drift",
+    "lost_mutation",
+    "wrong_metadata",
+    "metadata_loss",
+    "overfused",
+    "undecomposed",
+}
 
 
 class Trail:
@@ -83,7 +91,11 @@ class InductorTrail(Trail):
         original = captured.forward
 
         def forward(*values: Any) -> Any:
-            kept.append(tuple(v if not isinstance(v, torch.Tensor) else _copied(v).requires_grad_(v.requires_grad) for v in values))
+            kept.append(
+                tuple(
+                    v if not isinstance(v, torch.Tensor) else _copied(v).requires_grad_(v.requires_grad) for v in values
+                )
+            )
             return original(*values)
 
         captured.forward = forward
@@ -113,10 +125,18 @@ class InductorTrail(Trail):
             named = self._in_graph(stage, record, inputs)
             if named is not None and named.what != "wrapper":
                 return named
-        if stage is Stage.POSTGRAD and any(isinstance(x, torch.Tensor) and x.requires_grad for x in self.case.inputs(0)):
-            return Culprit("pass", "joint_graph_passes", "no pass changes the forward or the backward graph: it is one on the joint graph")
+        if stage is Stage.POSTGRAD and any(
+            isinstance(x, torch.Tensor) and x.requires_grad for x in self.case.inputs(0)
+        ):
+            return Culprit(
+                "pass",
+                "joint_graph_passes",
+                "no pass changes the forward or the backward graph: it is one on the joint graph",
+            )
         if stage is Stage.POSTGRAD:
-            return Culprit("pass", "between the observed passes", "no single observed pass changes the graph on these inputs")
+            return Culprit(
+                "pass", "between the observed passes", "no single observed pass changes the graph on these inputs"
+            )
         return named
 
     def _before_tracing(self) -> Culprit | None:
@@ -198,7 +218,12 @@ class TensorRTTrail(Trail):
             return self._pass()
         if stage is Stage.FUSION and record.partitioned is not None:
             left = ", ".join(record.unsupported) or "none is named"
-            return Culprit("partitioner", record.partitioner, f"ops that it leaves to PyTorch: {left}", [*map(str, record.unsupported)])
+            return Culprit(
+                "partitioner",
+                record.partitioner,
+                f"ops that it leaves to PyTorch: {left}",
+                [*map(str, record.unsupported)],
+            )
         if stage is Stage.CODEGEN and record.engines:
             last = record.engines[-1]
             op = last.layers[-1].op if last.layers else "its first op"
@@ -217,7 +242,11 @@ class TensorRTTrail(Trail):
         record = self.recording
         for run in record.passes:
             if run.dropped_writes or run.disturbed:
-                why = f"it drops the write to {', '.join(run.dropped_writes)}" if run.dropped_writes else "it writes to the user's buffers"
+                why = (
+                    f"it drops the write to {', '.join(run.dropped_writes)}"
+                    if run.dropped_writes
+                    else "it writes to the user's buffers"
+                )
                 return Culprit("pass", run.name, why, ["copy"])
         evidence = Evidence(passes=[(run.name, run.graph) for run in record.passes if run.graph is not None])
         buffers = dict(self.case.module().named_buffers())
@@ -255,7 +284,11 @@ class AutoDeployTrail(Trail):
         found = self.compiled.observe(stage).facts.get("matches", {})
         for word, promised in self.case.micrograph.contract.postgrad.matches.items():
             if word in found and found[word] != promised:
-                return Culprit("transform", ", ".join(plan.WORDS[word]), f"{word} matched {found[word]} times, contract says {promised}")
+                return Culprit(
+                    "transform",
+                    ", ".join(plan.WORDS[word]),
+                    f"{word} matched {found[word]} times, contract says {promised}",
+                )
         return None
 
     def _transform(self, stage: Stage) -> Culprit | None:
@@ -290,7 +323,11 @@ class AutoDeployTrail(Trail):
         return texts.get("before", ""), texts.get("after", "")
 
 
-TRAILS: dict[str, type[Trail]] = {"inductor": InductorTrail, "torch_tensorrt": TensorRTTrail, "autodeploy": AutoDeployTrail}
+TRAILS: dict[str, type[Trail]] = {
+    "inductor": InductorTrail,
+    "torch_tensorrt": TensorRTTrail,
+    "autodeploy": AutoDeployTrail,
+}
 
 
 def follow(backend: Any, case: Case, held: Held | None = None) -> Trail | None:

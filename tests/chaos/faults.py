@@ -81,7 +81,9 @@ def bad_text() -> None:
 
 
 def unpicklable() -> None:
-    raise type("Local", (Exception,), {"__reduce__": lambda self: (_ for _ in ()).throw(TypeError("no"))})("cannot be pickled")
+    raise type("Local", (Exception,), {"__reduce__": lambda self: (_ for _ in ()).throw(TypeError("no"))})(
+        "cannot be pickled"
+    )
 
 
 # The fault, and what the reason of the guilty cell must contain.

@@ -77,7 +77,14 @@ def micrographs(folder: Path) -> Path:
 
 def arguments(how: str, folder: Path, workers: int, stages: str) -> list[str]:
     """The command line of one run."""
-    shared = ["--micrographs", str(micrographs(folder)), "--expectations", str(folder), "--record", str(folder / "r.jsonl")]
+    shared = [
+        "--micrographs",
+        str(micrographs(folder)),
+        "--expectations",
+        str(folder),
+        "--record",
+        str(folder / "r.jsonl"),
+    ]
     shared += ["--cell-timeout", str(TIMEOUT), "--memory-limit", "1", "--no-baseline"]
     if how == "run":
         chosen = ["-s", "capture"] if stages == "one" else []
@@ -217,12 +224,23 @@ def main() -> int:
         for how in ("run", "pytest"):
             for workers in (1, 2):
                 for stages in ("one", "all"):
-                    with tempfile.TemporaryDirectory(prefix="conformance-chaos-") as folder, contextlib.redirect_stderr(io.StringIO()):
+                    with (
+                        tempfile.TemporaryDirectory(prefix="conformance-chaos-") as folder,
+                        contextlib.redirect_stderr(io.StringIO()),
+                    ):
                         rows.append(run(fault, how, workers, stages, Path(folder)))
-                    print(f"{fault} {how} -n {workers} {stages}: {rows[-1].problems() or 'ok'}", file=sys.stderr, flush=True)
-    print("| fault | command | -n | stages | guilty cell | exit code | seconds | ok |\n| --- | --- | --- | --- | --- | --- | --- | --- |")
+                    print(
+                        f"{fault} {how} -n {workers} {stages}: {rows[-1].problems() or 'ok'}",
+                        file=sys.stderr,
+                        flush=True,
+                    )
+    print(
+        "| fault | command | -n | stages | guilty cell | exit code | seconds | ok |\n| --- | --- | --- | --- | --- | --- | --- | --- |"
+    )
     for row in rows:
         reason = row.reason.replace("|", "\\|")[:90]
         ok = "yes" if not row.problems() else "; ".join(row.problems())
-        print(f"| {row.fault} | {row.how} | {row.workers} | {row.stages} | {row.verdict}: {reason} | {row.code} | {row.seconds:.0f} | {ok} |")
+        print(
+            f"| {row.fault} | {row.how} | {row.workers} | {row.stages} | {row.verdict}: {reason} | {row.code} | {row.seconds:.0f} | {ok} |"
+        )
     return 1 if any(row.problems() for row in rows) else 0

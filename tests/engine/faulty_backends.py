@@ -20,7 +20,12 @@ HEALTHY: dict[Stage, dict[str, Any]] = {
     Stage.POSTGRAD: {"without_metadata": 0},
     Stage.FUSION: {"kernels": 1},
     Stage.CODEGEN: {"programs": 1},
-    Stage.CACHE: {"first": {"fx_miss": 1}, "again": {"fx_hit": 1}, "changed_config": {"fx_miss": 1}, "fresh_process": {"fx_hit": 1}},
+    Stage.CACHE: {
+        "first": {"fx_miss": 1},
+        "again": {"fx_hit": 1},
+        "changed_config": {"fx_miss": 1},
+        "fresh_process": {"fx_hit": 1},
+    },
 }
 
 Lie = Callable[["NullCompiled", tuple[Any, ...]], Any]
@@ -116,7 +121,9 @@ def wrong_from_the_fifth_call(compiled: NullCompiled, inputs: tuple[Any, ...]) -
 def takes_turns_with_two_storages(compiled: NullCompiled, inputs: tuple[Any, ...]) -> Any:
     """Every call overwrites the outputs of the last but one."""
     flat, spec = pytree.tree_flatten(compiled.module(*inputs))
-    kept = compiled.memory.setdefault(f"outputs {compiled.calls % 2}", [t.clone() if isinstance(t, torch.Tensor) else t for t in flat])
+    kept = compiled.memory.setdefault(
+        f"outputs {compiled.calls % 2}", [t.clone() if isinstance(t, torch.Tensor) else t for t in flat]
+    )
     for old, new in zip(kept, flat, strict=True):
         if isinstance(old, torch.Tensor):
             old.copy_(new)

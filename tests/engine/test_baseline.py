@@ -24,8 +24,24 @@ ENV = {
 
 
 def moved(tmp_path: Path, cell: str, then: dict[str, Any], now: dict[str, Any], **env: Any) -> list[str]:
-    line = {"cell": cell, "verdict": "pass", "reason": "", "findings": [], "observation": then, "seconds": 0, "micrograph": "m1"}
-    header = {"schema": "conformance/1", "suite": "s", "commit": "c", "env": ENV, "expectations": "e", "argv": [], "started": ""}
+    line = {
+        "cell": cell,
+        "verdict": "pass",
+        "reason": "",
+        "findings": [],
+        "observation": then,
+        "seconds": 0,
+        "micrograph": "m1",
+    }
+    header = {
+        "schema": "conformance/1",
+        "suite": "s",
+        "commit": "c",
+        "env": ENV,
+        "expectations": "e",
+        "argv": [],
+        "started": "",
+    }
     (tmp_path / "then.jsonl").write_text(json.dumps(header) + "\n" + json.dumps(line) + "\n")
     found = list(Baseline({**ENV, **env}, tmp_path).findings(Cell.parse(cell), "m1", now))
     assert {finding.check for finding in found} <= {"BAS001"}
@@ -33,23 +49,34 @@ def moved(tmp_path: Path, cell: str, then: dict[str, Any], now: dict[str, Any], 
 
 
 def test_a_fact_that_moved_is_named(tmp_path: Path) -> None:
-    assert moved(tmp_path, "fusion/inductor/cpu/norm.rmsnorm", {"kernels": 1}, {"kernels": 2}) == ["kernels moved: 1 → 2"]
+    assert moved(tmp_path, "fusion/inductor/cpu/norm.rmsnorm", {"kernels": 1}, {"kernels": 2}) == [
+        "kernels moved: 1 → 2"
+    ]
 
 
 def test_what_did_not_move_is_quiet(tmp_path: Path) -> None:
-    assert moved(tmp_path, "fusion/inductor/cpu/norm.rmsnorm", {"kernels": 1, "other": 3}, {"kernels": 1, "other": 4}) == []
+    assert (
+        moved(tmp_path, "fusion/inductor/cpu/norm.rmsnorm", {"kernels": 1, "other": 3}, {"kernels": 1, "other": 4})
+        == []
+    )
 
 
 @pytest.mark.parametrize("key, value", [("machine", "aarch64"), ("cpu", "AVX512")])
 def test_another_machine_may_fuse_otherwise_but_captures_alike(tmp_path: Path, key: str, value: Any) -> None:
     assert moved(tmp_path, "fusion/inductor/cpu/norm.rmsnorm", {"kernels": 1}, {"kernels": 2}, **{key: value}) == []
-    assert moved(tmp_path, "capture/inductor/cpu/norm.rmsnorm", {"graphs": 1}, {"graphs": 2}, **{key: value}) == ["graphs moved: 1 → 2"]
+    assert moved(tmp_path, "capture/inductor/cpu/norm.rmsnorm", {"graphs": 1}, {"graphs": 2}, **{key: value}) == [
+        "graphs moved: 1 → 2"
+    ]
 
 
 def test_what_a_gpu_or_threads_have_to_do_with_it(tmp_path: Path) -> None:
     then, now = {"kernels": 1}, {"kernels": 2}
-    assert moved(tmp_path, "fusion/inductor/cpu/norm.rmsnorm", then, now, gpu="H200", threads=8) == ["kernels moved: 1 → 2"]
-    assert moved(tmp_path, "fusion/inductor/sm_90/norm.rmsnorm", then, now, gpu="H200", machine="aarch64") == ["kernels moved: 1 → 2"]
+    assert moved(tmp_path, "fusion/inductor/cpu/norm.rmsnorm", then, now, gpu="H200", threads=8) == [
+        "kernels moved: 1 → 2"
+    ]
+    assert moved(tmp_path, "fusion/inductor/sm_90/norm.rmsnorm", then, now, gpu="H200", machine="aarch64") == [
+        "kernels moved: 1 → 2"
+    ]
     assert moved(tmp_path, "fusion/inductor/cuda/norm.rmsnorm", then, now, gpu="H200") == []
     assert moved(tmp_path, "capture/inductor/cuda/norm.rmsnorm", {"graphs": 1}, {"graphs": 2}, gpu="H200") == []
 
@@ -57,7 +84,9 @@ def test_what_a_gpu_or_threads_have_to_do_with_it(tmp_path: Path) -> None:
 def test_another_python_guards_otherwise(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(platform, "python_version", lambda: "3.99.0")
     assert moved(tmp_path, "capture/inductor/cpu/norm.rmsnorm", {"graphs": 1}, {"graphs": 2}) == []
-    assert moved(tmp_path, "decomposition/inductor/cpu/norm.rmsnorm", {"ops": {"a": 1}}, {"ops": {"a": 2}}) == ["ops moved: a 1 → 2"]
+    assert moved(tmp_path, "decomposition/inductor/cpu/norm.rmsnorm", {"ops": {"a": 1}}, {"ops": {"a": 2}}) == [
+        "ops moved: a 1 → 2"
+    ]
 
 
 def test_another_version_is_no_baseline(tmp_path: Path) -> None:
@@ -69,4 +98,6 @@ def test_how_many_guards_of_identity_depends_on_the_process_but_not_whether(tmp_
     then = {"guards": {"ID_MATCH": 14, "TENSOR_MATCH": 3}}
     assert moved(tmp_path, cell, then, {"guards": {"ID_MATCH": 15, "TENSOR_MATCH": 3}}) == []
     assert moved(tmp_path, cell, then, {"guards": {"TENSOR_MATCH": 3}}) == ["guards moved: ID_MATCH 14 → 0"]
-    assert moved(tmp_path, cell, then, {"guards": {"ID_MATCH": 14, "TENSOR_MATCH": 2}}) == ["guards moved: TENSOR_MATCH 3 → 2"]
+    assert moved(tmp_path, cell, then, {"guards": {"ID_MATCH": 14, "TENSOR_MATCH": 2}}) == [
+        "guards moved: TENSOR_MATCH 3 → 2"
+    ]

@@ -132,10 +132,14 @@ def observed(facts: dict[str, Any]) -> checks.Seen:
     """A micrograph that the row's facts are about: its own contract for named dims, the strict one for all else."""
     micrograph = LIBRARY["pointwise.chain"] if "recompiles" in facts else Strict
     texts = facts.get("texts", {})
-    return checks.Seen(Observation(Reads({k: v for k, v in facts.items() if k != "texts"}), texts), micrograph, "null", "cpu")
+    return checks.Seen(
+        Observation(Reads({k: v for k, v in facts.items() if k != "texts"}), texts), micrograph, "null", "cpu"
+    )
 
 
-@pytest.mark.parametrize(("id", "facts", "kind"), [pytest.param(*row, id=f"{row[0]}-{i}") for i, row in enumerate(ROWS)])
+@pytest.mark.parametrize(
+    ("id", "facts", "kind"), [pytest.param(*row, id=f"{row[0]}-{i}") for i, row in enumerate(ROWS)]
+)
 def test_a_check_fires_on_its_row(id: str, facts: dict[str, Any], kind: Kind) -> None:
     found = list(checks.REGISTRY[id](observed(facts)))
     assert kind in {finding.kind for finding in found} and {finding.check for finding in found} == {id}
@@ -164,7 +168,9 @@ def test_every_fact_that_a_check_reads_is_given_by_some_backend() -> None:
         for line in record.read(file).cells.values():
             given[line["cell"].split("/")[0]] |= {*line.get("observation", {})}
     only_when_wrong = {"recompiled_at"}  # given where a call compiled again that should not have
-    assert {stage: missing for stage, names in read.items() if (missing := names - given[stage] - only_when_wrong)} == {}
+    assert {
+        stage: missing for stage, names in read.items() if (missing := names - given[stage] - only_when_wrong)
+    } == {}
 
 
 def contract_fields() -> Iterator[tuple[str, str]]:
@@ -186,7 +192,9 @@ def test_an_id_stands_for_one_thing() -> None:
 
 def test_findings_carry_registered_ids_only() -> None:
     """Every ID that stands in the engine's sources is in the registry."""
-    named = {id for file in paths.PACKAGE.rglob("*.py") for id in re.findall(r'"([A-Z]{2,3}\d{3})"', Path(file).read_text())}
+    named = {
+        id for file in paths.PACKAGE.rglob("*.py") for id in re.findall(r'"([A-Z]{2,3}\d{3})"', Path(file).read_text())
+    }
     assert named <= {*checks.REGISTRY}
 
 
@@ -200,7 +208,9 @@ STAGE_ROWS: list[tuple[Stage, dict[str, Any], Kind | None, Verdict]] = [
 ]
 
 
-@pytest.mark.parametrize(("stage", "facts", "kind", "verdict"), [pytest.param(*row, id=row[0].value) for row in STAGE_ROWS])
+@pytest.mark.parametrize(
+    ("stage", "facts", "kind", "verdict"), [pytest.param(*row, id=row[0].value) for row in STAGE_ROWS]
+)
 def test_what_a_stage_shows_is_judged_and_later_stages_are_blocked(
     stage: Stage, facts: dict[str, Any], kind: Kind | None, verdict: Verdict
 ) -> None:

@@ -83,7 +83,9 @@ def test_a_bad_micrograph_is_one_line(capsys: pytest.CaptureFixture[str], tmp_pa
     assert code == 2 and says in err and "Traceback" not in err, err
 
 
-def test_a_run_records_shows_and_reuses(capsys: pytest.CaptureFixture[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_run_records_shows_and_reuses(
+    capsys: pytest.CaptureFixture[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setenv("CONFORMANCE_HOME", str(tmp_path / "home"))
     args = ["run", "-b", "eager", "-n", "1", "--record", str(tmp_path / "r.jsonl"), *mine(tmp_path)]
     code, out, _ = conformance(capsys, *args)
@@ -128,7 +130,18 @@ class {name}(Micrograph):
 
 
 def command(folder: Path, *args: str) -> list[str]:
-    return [sys.executable, "-m", "conformance.cli", "run", "-b", "eager", "--plugin", "faulty", *mine(folder, SEVERAL), *args]
+    return [
+        sys.executable,
+        "-m",
+        "conformance.cli",
+        "run",
+        "-b",
+        "eager",
+        "--plugin",
+        "faulty",
+        *mine(folder, SEVERAL),
+        *args,
+    ]
 
 
 @pytest.fixture
@@ -141,7 +154,10 @@ def test_a_crash_is_an_error_a_hang_a_timeout_and_the_run_goes_on(tmp_path: Path
     args = command(tmp_path, "-n", "2", "--cell-timeout", "25", "--record", str(tmp_path / "r.jsonl"))
     done = subprocess.run(args, env=env, cwd=tmp_path, capture_output=True, text=True, timeout=280)
     cells = [json.loads(text) for text in (tmp_path / "r.jsonl").read_text().splitlines()][1:]
-    verdicts = {line["cell"].split("/")[0] + " " + line["cell"].split(".")[1]: (line["verdict"], line["reason"]) for line in cells}
+    verdicts = {
+        line["cell"].split("/")[0] + " " + line["cell"].split(".")[1]: (line["verdict"], line["reason"])
+        for line in cells
+    }
     assert done.returncode == 1, done.stderr
     assert len(cells) == 35
     assert verdicts["capture crash"][0] == "error" and "SIGSEGV" in verdicts["capture crash"][1]
@@ -154,7 +170,12 @@ def test_a_killed_run_is_resumed_where_it_was(tmp_path: Path, env: dict[str, str
     path = tmp_path / "r.jsonl"
     args = command(tmp_path, "-n", "1", "-m", "small.[l-s]*", "--record", str(path))
     running = subprocess.Popen(
-        args, env={**env, "SLOW": "300"}, cwd=tmp_path, start_new_session=True, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL
+        args,
+        env={**env, "SLOW": "300"},
+        cwd=tmp_path,
+        start_new_session=True,
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.DEVNULL,
     )
     deadline = time.monotonic() + 120
     while time.monotonic() < deadline and not (path.exists() and path.read_text().count("\n") >= 8):

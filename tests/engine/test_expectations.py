@@ -52,7 +52,9 @@ def test_another_kind_of_failure_is_not_covered(tmp_path: Path) -> None:
 def test_a_backend_of_another_package_brings_its_own(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     loaded(tmp_path)
     monkeypatch.setattr(backends.get("eager"), "expectations", tmp_path, raising=False)
-    assert [entry.url for entry in expectations.load().entries if entry.source.startswith("x.toml")] == ["https://example.org/1"]
+    assert [entry.url for entry in expectations.load().entries if entry.source.startswith("x.toml")] == [
+        "https://example.org/1"
+    ]
 
 
 def test_an_entry_that_matches_nothing_is_found(tmp_path: Path) -> None:
@@ -82,7 +84,13 @@ def test_a_bad_version_condition_is_one_line(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize(
     ("version", "holds"),
-    [("1.3.0rc17 50ca49f8c5", True), ("1.3.0rc17 50ca49f8c5+", True), ("1.3.0rc17", True), ("1.2.0 ab", False), ("unknown version", False)],
+    [
+        ("1.3.0rc17 50ca49f8c5", True),
+        ("1.3.0rc17 50ca49f8c5+", True),
+        ("1.3.0rc17", True),
+        ("1.2.0 ab", False),
+        ("unknown version", False),
+    ],
 )
 def test_a_version_may_have_a_commit_behind_it(tmp_path: Path, version: str, holds: bool) -> None:
     (tmp_path / "x.toml").write_text(ENTRY.replace("torch>=2.11,<2.14", "autodeploy>=1.3.0rc17,<1.4"))

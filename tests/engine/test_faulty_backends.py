@@ -46,7 +46,9 @@ def first_bad(results: dict[Stage, Result]) -> tuple[Stage, Verdict, Kind | None
     return None
 
 
-@pytest.mark.parametrize("name", ["pointwise.chain", "norm.add_rmsnorm", "mutation.two_inputs", "views.identity", "training.linear"])
+@pytest.mark.parametrize(
+    "name", ["pointwise.chain", "norm.add_rmsnorm", "mutation.two_inputs", "views.identity", "training.linear"]
+)
 def test_the_null_backend_passes(name: str) -> None:
     results = examined(name, NullBackend())
     assert {stage: result.verdict for stage, result in results.items()} == dict.fromkeys(STAGES, Verdict.PASS), {
@@ -74,8 +76,18 @@ LIES: list[tuple[str, str, Lie, Kind]] = [
     ("the first answer for ever", "pointwise.chain", returns_the_first_answer, Kind.WRONG_RESULT),
     ("wrong by one percent", "pointwise.chain", changed(lambda t: t * 1.01), Kind.WRONG_RESULT),
     ("wrong by one percent in bf16", "norm.rmsnorm", changed(lambda t: t * 1.012), Kind.WRONG_RESULT),
-    ("wrong in one element", "pointwise.chain", changed(lambda t: t.index_fill(-1, torch.tensor([0]), 7.0)), Kind.WRONG_RESULT),
-    ("NaN for a number", "pointwise.chain", changed(lambda t: t.index_fill(-1, torch.tensor([0]), float("nan"))), Kind.WRONG_RESULT),
+    (
+        "wrong in one element",
+        "pointwise.chain",
+        changed(lambda t: t.index_fill(-1, torch.tensor([0]), 7.0)),
+        Kind.WRONG_RESULT,
+    ),
+    (
+        "NaN for a number",
+        "pointwise.chain",
+        changed(lambda t: t.index_fill(-1, torch.tensor([0]), float("nan"))),
+        Kind.WRONG_RESULT,
+    ),
     ("wrong on the third call", "pointwise.chain", wrong_on_the_third_call, Kind.WRONG_RESULT),
     ("wrong from the fifth call on", "pointwise.chain", wrong_from_the_fifth_call, Kind.WRONG_RESULT),
     ("two storages in turn", "pointwise.chain", takes_turns_with_two_storages, Kind.STALE_OUTPUT),
@@ -83,7 +95,9 @@ LIES: list[tuple[str, str, Lie, Kind]] = [
 ]
 
 
-@pytest.mark.parametrize(("lie", "kind", "name"), [pytest.param(lie, kind, name, id=what) for what, name, lie, kind in LIES])
+@pytest.mark.parametrize(
+    ("lie", "kind", "name"), [pytest.param(lie, kind, name, id=what) for what, name, lie, kind in LIES]
+)
 def test_a_lie_at_run_time_is_caught(lie: Lie, kind: Kind, name: str) -> None:
     results = examined(name, NullBackend(lie))
     stage, verdict, found = first_bad(results) or (None, None, None)

@@ -57,7 +57,9 @@ def test_a_wrong_kernel_is_codegen_and_a_wrong_pass_postgrad(monkeypatch: pytest
     for overrides in (CppOverrides, CppVecOverrides):
         monkeypatch.setattr(overrides, "tanh", staticmethod(lambda x: f"({x})"))
     results = examined("pointwise.chain")
-    assert results[Stage.CODEGEN].verdict is Verdict.FAIL and results[Stage.CODEGEN].findings[0].kind is Kind.WRONG_RESULT
+    assert (
+        results[Stage.CODEGEN].verdict is Verdict.FAIL and results[Stage.CODEGEN].findings[0].kind is Kind.WRONG_RESULT
+    )
     assert results[Stage.RUNTIME].verdict is Verdict.BLOCKED
     monkeypatch.undo()
 

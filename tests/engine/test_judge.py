@@ -30,9 +30,19 @@ ROWS: list[tuple[str, Observation, list[Finding], Verdict]] = [
     ("a crash among other findings", Observation(), [WRONG, CRASH], Verdict.ERROR),
     ("a timeout", Observation(), [WRONG, LATE], Verdict.TIMEOUT),
     ("something is wrong", Observation(), [WRONG], Verdict.FAIL),
-    ("a fallback with a wrong answer", Observation(verdict=Verdict.FALLBACK, reason="fell back"), [WRONG], Verdict.FAIL),
+    (
+        "a fallback with a wrong answer",
+        Observation(verdict=Verdict.FALLBACK, reason="fell back"),
+        [WRONG],
+        Verdict.FAIL,
+    ),
     ("uncompiled and wrong", Observation({"programs": 0}), [WRONG], Verdict.FAIL),
-    ("a fallback with the right answer", Observation(verdict=Verdict.FALLBACK, reason="fell back"), [], Verdict.FALLBACK),
+    (
+        "a fallback with the right answer",
+        Observation(verdict=Verdict.FALLBACK, reason="fell back"),
+        [],
+        Verdict.FALLBACK,
+    ),
     ("uncompiled and right", Observation({"programs": 0}), [], Verdict.FALLBACK),
     ("nothing is wrong", Observation({"programs": 1}), [], Verdict.PASS),
 ]
@@ -44,7 +54,9 @@ def test_the_first_row_that_applies_decides(seen: Observation, findings: list[Fi
 
 
 def test_every_row_of_the_policy_decides_something() -> None:
-    deciding = {next(i for i, rule in enumerate(POLICY) if rule.applies(seen, findings)) for _, seen, findings, _ in ROWS}
+    deciding = {
+        next(i for i, rule in enumerate(POLICY) if rule.applies(seen, findings)) for _, seen, findings, _ in ROWS
+    }
     assert deciding == {*range(len(POLICY))}
 
 
@@ -61,7 +73,9 @@ def trace(**observations: Observation) -> Trace:
 
 
 def judged(found: Trace, *stages: str, expected: list[Expectation] | None = None) -> dict[str, Any]:
-    results = Judge(Expectations(expected or [], {})).results(found, MICROGRAPH, [Stage(name) for name in stages] or STAGES)
+    results = Judge(Expectations(expected or [], {})).results(
+        found, MICROGRAPH, [Stage(name) for name in stages] or STAGES
+    )
     return {stage.value: result for stage, result in results.items()}
 
 
@@ -78,7 +92,10 @@ def test_a_block_whose_cause_is_reported_is_not_unexpected() -> None:
 def test_a_block_whose_cause_nobody_reports_is_unexpected_and_names_it() -> None:
     results = judged(trace(**BROKEN), "codegen")
     assert (results["codegen"].verdict, results["codegen"].unexpected) == (Verdict.BLOCKED, True)
-    assert results["codegen"].findings[0].check == "BLK001" and "postgrad/null/cpu" in results["codegen"].findings[0].detail
+    assert (
+        results["codegen"].findings[0].check == "BLK001"
+        and "postgrad/null/cpu" in results["codegen"].findings[0].detail
+    )
     assert results["codegen"].to_json()["unexpected"] is True
 
 
@@ -118,6 +135,8 @@ def recorded(folder: Path, verdict: str) -> Baseline:
 def test_what_can_no_longer_be_observed_is_unexpected(tmp_path: Path, then: str, unexpected: bool) -> None:
     found = trace()
     found.unavailable[Stage.FUSION] = "torch 2.15.0 has no Scheduler.codegen"
-    result = Judge(Expectations([], {}), recorded(tmp_path, then)).results(found, MICROGRAPH, [Stage.FUSION])[Stage.FUSION]
+    result = Judge(Expectations([], {}), recorded(tmp_path, then)).results(found, MICROGRAPH, [Stage.FUSION])[
+        Stage.FUSION
+    ]
     assert (result.verdict, result.unexpected) == (Verdict.UNAVAILABLE, unexpected)
     assert [finding.check for finding in result.findings] == (["BAS002"] if unexpected else [])

@@ -231,7 +231,6 @@ def test_a_question_in_a_fork_leaves_nothing_behind() -> None:
 # ------------------------------------------------------------------------------------- is a fork as fresh as new?
 
 
-
 def compile_and_tell(say: Say) -> None:
     """The state of Dynamo and Inductor before and after a compile, and the generated program."""
     import tempfile
@@ -250,7 +249,9 @@ def compile_and_tell(say: Say) -> None:
     before, watch = counted(), Watch()
     with tempfile.TemporaryDirectory() as folder, empty_caches(Path(folder)), watching(watch):
         torch.compile(lambda x: torch.softmax(x * 3 + 1, -1))(torch.ones(8, 33))
-    say({"before": before, "after": counted(), "source": [g.kernels for g in watch.graphs], "guards": len(watch.events)})
+    say(
+        {"before": before, "after": counted(), "source": [g.kernels for g in watch.graphs], "guards": len(watch.events)}
+    )
 
 
 FORKED = """
@@ -268,7 +269,12 @@ def told_by_a_new_interpreter(code: str, folder: Path) -> list[dict[str, Any]]:
     import pickle
 
     answer = folder / "answer"
-    lines = ["import pickle, sys", "sys.path.insert(0, sys.argv[1])", "from test_processes import compile_and_tell", code]
+    lines = [
+        "import pickle, sys",
+        "sys.path.insert(0, sys.argv[1])",
+        "from test_processes import compile_and_tell",
+        code,
+    ]
     lines += ["open(sys.argv[2], 'wb').write(pickle.dumps(told))"]
     command = [sys.executable, "-c", "\n".join(lines), str(Path(__file__).parent), str(answer)]
     env = {**os.environ, "PYTHONPATH": paths.import_path()}

@@ -7,7 +7,6 @@ from pathlib import Path
 import pytest
 
 from conformance import backends
-from conformance.paths import PACKAGE
 from conformance.errors import UsageError
 from conformance.fuzz.known import Known, Register, described, load
 from conformance.fuzz.runner import Tally, runner_for
@@ -15,6 +14,7 @@ from conformance.fuzz.search import Profile, search
 from conformance.fuzz.strategies import plain, trigger
 from conformance.library import load as library
 from conformance.oracle import Difference
+from conformance.paths import PACKAGE
 from conformance.target import CPU
 from conformance.verdict import Kind
 from tests.fuzz.faulty_backends import LyingBackend

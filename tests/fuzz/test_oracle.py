@@ -12,7 +12,9 @@ from conformance.fuzz.judge import judged
 from conformance.fuzz.runner import cannot_run, declined, overlaps
 
 
-def differences(got: list[float], want: list[float], exact: list[float], dtype: torch.dtype = torch.float32) -> list[oracle.Difference]:
+def differences(
+    got: list[float], want: list[float], exact: list[float], dtype: torch.dtype = torch.float32
+) -> list[oracle.Difference]:
     g, w = (torch.tensor(x, dtype=dtype) for x in (got, want))
     return list(oracle.value_differences("output 0", g, w, torch.tensor(exact, dtype=torch.float64)))
 
@@ -115,13 +117,20 @@ def test_a_choice_among_huge_numbers_is_a_matter_of_rounding() -> None:
     wrong = oracle.run(lambda a, b: torch.softmax(a @ b, dim=-1) + 3.0, x)
     assert judged(wrong, ref, x, eager=eager)
     plain = tuple(value / 1e15 for value in x)
-    assert judged(oracle.run(lambda a, b: module(a, b) + 0.1, plain), oracle.reference(module, plain), plain, eager=eager)
+    assert judged(
+        oracle.run(lambda a, b: module(a, b) + 0.1, plain), oracle.reference(module, plain), plain, eager=eager
+    )
 
 
 def test_what_overlaps() -> None:
     base = torch.arange(12.0)
     assert overlaps(base[:3].expand(4, 3)) and overlaps(base.as_strided((3, 4), (1, 1)))
-    assert not overlaps(base.view(3, 4).t()) and not overlaps(base[::2]) and not overlaps(torch.empty(0, 3)) and not overlaps(base[0])
+    assert (
+        not overlaps(base.view(3, 4).t())
+        and not overlaps(base[::2])
+        and not overlaps(torch.empty(0, 3))
+        and not overlaps(base[0])
+    )
 
 
 class Attention(nn.Module):
@@ -171,7 +180,9 @@ def test_eager_that_contradicts_itself_is_no_reference() -> None:
     garbage = iter(range(1, 9))
     wrong = oracle.run(lambda y: y + 5.0, x)
     assert judged(wrong, ref, x, eager=lambda inputs: oracle.run(module, inputs, module))
-    assert not judged(wrong, ref, x, eager=lambda inputs: oracle.run(lambda y: y + float(next(garbage)), inputs, module))
+    assert not judged(
+        wrong, ref, x, eager=lambda inputs: oracle.run(lambda y: y + float(next(garbage)), inputs, module)
+    )
 
 
 def test_what_is_not_the_compilers_word() -> None:

@@ -84,7 +84,9 @@ def test_mutation_lost_where_inputs_alias() -> None:
 def test_the_tail_of_a_vector() -> None:
     suspect = hunt(LyingBackend("tail"), "pointwise.chain")
     sizes = suspect.example.calls[-1].dims
-    assert 64 < sizes["b"] * sizes["n"] < 160 and {given.layout for given in suspect.example.calls[-1].given} == {"contiguous"}
+    assert 64 < sizes["b"] * sizes["n"] < 160 and {given.layout for given in suspect.example.calls[-1].given} == {
+        "contiguous"
+    }
 
 
 def test_a_dim_of_size_zero() -> None:
@@ -126,7 +128,9 @@ def without_guards(*dropped: str) -> Any:
 
 
 def test_a_dropped_guard_gives_stale_answers() -> None:
-    found = search_guards(LIBRARY["dynamic.shape_arithmetic"], without_guards("TENSOR_MATCH", "SHAPE_ENV", "DUPLICATE_INPUT"), examples=30)
+    found = search_guards(
+        LIBRARY["dynamic.shape_arithmetic"], without_guards("TENSOR_MATCH", "SHAPE_ENV", "DUPLICATE_INPUT"), examples=30
+    )
     assert found is not None
     example, _ = found
     assert len(example.calls) == 2, [shown(call) for call in example.calls]
@@ -197,7 +201,9 @@ def test_an_extra_recompile_is_seen() -> None:
     assert len(found[0].calls) == 2
 
 
-@pytest.mark.parametrize("name", ["pointwise.chain", "dynamic.shape_arithmetic", "pointwise.scalar_argument", "dynamic.graph_break"])
+@pytest.mark.parametrize(
+    "name", ["pointwise.chain", "dynamic.shape_arithmetic", "pointwise.scalar_argument", "dynamic.graph_break"]
+)
 def test_healthy_guards_raise_no_alarm(name: str) -> None:
     assert search_guards(LIBRARY[name], examples=10) is None
 
@@ -238,7 +244,9 @@ def test_a_cache_that_lost_what_it_had_is_found(first: Any) -> None:
     """After a restart the program is in the cache; with the caches off it is compiled again."""
     assert played(inductor(), first, replace(first, stance="restart")) is None
     with torch._inductor.config.patch(fx_graph_cache=False), torch._functorch.config.patch(enable_autograd_cache=False):
-        assert played(inductor(), first, replace(first, stance="restart")) is None, "a cache that is off promises nothing"
+        assert played(inductor(), first, replace(first, stance="restart")) is None, (
+            "a cache that is off promises nothing"
+        )
 
     from torch._inductor.codecache import FxGraphCache
 
@@ -249,7 +257,10 @@ def test_a_cache_that_lost_what_it_had_is_found(first: Any) -> None:
         (key, debug), rest = (found := original(*args, **more))[0] or ("", []), found[1:]
         return ((f"{key}{next(keys)}", debug), *rest)
 
-    with patch.object(FxGraphCache, "prepare_key", forgetful), torch._functorch.config.patch(enable_autograd_cache=False):
+    with (
+        patch.object(FxGraphCache, "prepare_key", forgetful),
+        torch._functorch.config.patch(enable_autograd_cache=False),
+    ):
         found = played(inductor(), first, replace(first, stance="restart"))
     assert found is not None and found[1].kind is Kind.CACHE_MISS and found[0] == 2
 
@@ -344,5 +355,16 @@ def test_in_inductor_an_odd_size(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_every_fault_has_a_test() -> None:
-    here = {"none", "odd sizes", "stride 0", "size 1", "third call", "aliased", "segfault", "hang", "deaf hang", "lost gpu"}
+    here = {
+        "none",
+        "odd sizes",
+        "stride 0",
+        "size 1",
+        "third call",
+        "aliased",
+        "segfault",
+        "hang",
+        "deaf hang",
+        "lost gpu",
+    }
     assert {*FAULTS} == here | {"tail", "size 0", "permuted", "offset", "half", "expanded beside written"}

@@ -38,8 +38,23 @@ def test_the_same_number_is_the_same_graph() -> None:
 def test_every_piece_is_used() -> None:
     """A piece that eager refuses for every value it is offered is a line of text, and no more."""
     used = Counter(line.op for number in range(1500) for line in graph_gen.graph(number).lines)
-    tables = [op_templates.SMOOTH, op_templates.KEEPING, op_templates.STEPS, op_templates.INTEGER, op_templates.BOOLEAN, op_templates.BINARY_SMOOTH, op_templates.BINARY_KEEPING]
-    tables += [op_templates.BINARY_STEPS, op_templates.BINARY_INTEGER, op_templates.BINARY_BOOLEAN, op_templates.MIXED, op_templates.WRITES, op_templates.WRITES_SMOOTH]
+    tables = [
+        op_templates.SMOOTH,
+        op_templates.KEEPING,
+        op_templates.STEPS,
+        op_templates.INTEGER,
+        op_templates.BOOLEAN,
+        op_templates.BINARY_SMOOTH,
+        op_templates.BINARY_KEEPING,
+    ]
+    tables += [
+        op_templates.BINARY_STEPS,
+        op_templates.BINARY_INTEGER,
+        op_templates.BINARY_BOOLEAN,
+        op_templates.MIXED,
+        op_templates.WRITES,
+        op_templates.WRITES_SMOOTH,
+    ]
     never = [code for table in tables for code in table if not used[code]]
     assert not never
 

@@ -96,7 +96,11 @@ def test_a_process_that_lost_its_gpu_ends_and_another_goes_on(kept: Path) -> Non
     options = "-b lying -m pointwise.chain --plugin tests.fuzz.faulty_backends --no-guards --profile ci --json"
     env = {**os.environ, "LYING_FAULT": "lost gpu", "CONFORMANCE_HOME": str(kept)}
     ended = subprocess.run(
-        [sys.executable, "-m", "conformance.cli", "fuzz", *options.split()], env=env, capture_output=True, text=True, timeout=300
+        [sys.executable, "-m", "conformance.cli", "fuzz", *options.split()],
+        env=env,
+        capture_output=True,
+        text=True,
+        timeout=300,
     )
     assert "lost its GPU; another goes on" in ended.stderr and ended.returncode == 1, ended.stderr
     assert json.loads(ended.stdout)["findings"] == 1 and "misaligned address" in ended.stderr
@@ -113,10 +117,16 @@ def test_a_hang_is_cut_off_and_the_run_goes_on(kept: Path, monkeypatch: pytest.M
 
 
 def test_a_hang_that_hears_no_signal_ends_the_process_and_another_goes_on(kept: Path) -> None:
-    options = "-b lying -m pointwise.chain --plugin tests.fuzz.faulty_backends --patience 15 --no-guards --profile ci --json"
+    options = (
+        "-b lying -m pointwise.chain --plugin tests.fuzz.faulty_backends --patience 15 --no-guards --profile ci --json"
+    )
     env = {**os.environ, "LYING_FAULT": "deaf hang", "CONFORMANCE_HOME": str(kept)}
     ended = subprocess.run(
-        [sys.executable, "-m", "conformance.cli", "fuzz", *options.split()], env=env, capture_output=True, text=True, timeout=300
+        [sys.executable, "-m", "conformance.cli", "fuzz", *options.split()],
+        env=env,
+        capture_output=True,
+        text=True,
+        timeout=300,
     )
     assert "another goes on" in ended.stderr, ended.stderr
     assert ended.returncode == 1, ended.stderr
@@ -125,7 +135,9 @@ def test_a_hang_that_hears_no_signal_ends_the_process_and_another_goes_on(kept: 
 
 
 def test_equal_findings_have_one_key() -> None:
-    one, other = (Difference(Kind.CRASH, "call", f"CppCompileError: /tmp/x{n}/k.cpp:{n}: tmp{n} has no member") for n in (1, 22))
+    one, other = (
+        Difference(Kind.CRASH, "call", f"CppCompileError: /tmp/x{n}/k.cpp:{n}: tmp{n} has no member") for n in (1, 22)
+    )
     assert key_of("a.b", None, one) == key_of("c.d", None, other)
     assert key_of("a.b", None, WRONG) != key_of("c.d", None, WRONG)
     assert normalized("error 0xdeadbeef at /a/b/c.py:12 in buf12") == normalized("error 0x1 at /z.py:9 in buf3")
@@ -135,7 +147,9 @@ def test_pinned_examples_are_micrographs(kept: Path) -> None:
     file = pinned.write(finding_of(ODD, WRONG, "lying", "cpu"), kept / "examples")
     (made,) = pinned.micrographs("conformance_micrographs.pinned", kept / "examples")
     assert made.name().startswith("pinned.chain") and made.dims["n"] == 3
-    assert [tuple(x.shape) for x in made.example()] == [tuple(x.shape) for x in read(file).calls[0].inputs(LIBRARY["pointwise.chain"])]
+    assert [tuple(x.shape) for x in made.example()] == [
+        tuple(x.shape) for x in read(file).calls[0].inputs(LIBRARY["pointwise.chain"])
+    ]
     assert all((a == b).all() for a, b in zip(made.example(0), made.example(0), strict=True))
 
 
@@ -144,7 +158,9 @@ def test_the_repro_needs_only_torch(kept: Path) -> None:
     assert "conformance" not in text.split('"""', 2)[2]
     file = kept / "repro.py"
     file.write_text(text.replace("torch.compile(", "torch.compile(backend='eager', model="))
-    ended = subprocess.run([sys.executable, str(file)], capture_output=True, text=True, env={**os.environ, "PYTHONPATH": ""}, cwd=kept)
+    ended = subprocess.run(
+        [sys.executable, str(file)], capture_output=True, text=True, env={**os.environ, "PYTHONPATH": ""}, cwd=kept
+    )
     assert ended.returncode == 0, ended.stderr
     assert "call 1: as eager" in ended.stdout
 
@@ -199,7 +215,9 @@ class Unhappy(Micrograph):
 def test_a_micrograph_that_rejects_its_own_specs_is_named_and_left(kept: Path) -> None:
     (kept / "bad.py").write_text(UNHAPPY)
     library = {**load(kept / "bad.py"), "pointwise.chain": LIBRARY["pointwise.chain"]}
-    one = Session(LyingBackend("none"), CPU, library, QUICK, DirectoryBasedExampleDatabase(kept / "db"), minutes=2.0, graphs=False)
+    one = Session(
+        LyingBackend("none"), CPU, library, QUICK, DirectoryBasedExampleDatabase(kept / "db"), minutes=2.0, graphs=False
+    )
     one.run()
     assert any("bad.unhappy" in p and "rejects every input" in p for p in one.problems), one.problems
     assert one.tally.examples, "the run goes on"
@@ -243,7 +261,9 @@ def redis_server(tmp_path: Path) -> Iterator[str]:
     with socket.socket() as free:
         free.bind(("127.0.0.1", 0))
         port = free.getsockname()[1]
-    server = subprocess.Popen([program, "--port", str(port), "--save", "", "--dir", str(tmp_path)], stdout=subprocess.DEVNULL)
+    server = subprocess.Popen(
+        [program, "--port", str(port), "--save", "", "--dir", str(tmp_path)], stdout=subprocess.DEVNULL
+    )
     url = f"redis://127.0.0.1:{port}"
     try:
         for _ in range(100):
@@ -257,7 +277,9 @@ def redis_server(tmp_path: Path) -> Iterator[str]:
         server.wait()
 
 
-def test_a_failing_example_is_shared_by_redis(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, redis_server: str, lying: None) -> None:
+def test_a_failing_example_is_shared_by_redis(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, redis_server: str, lying: None
+) -> None:
     """What one machine found, another tries first."""
     counts = []
     for machine in ("one", "other"):
@@ -275,7 +297,15 @@ def test_a_database_that_goes_away_does_not_end_the_session(kept: Path, redis_se
 
     database = open_database(redis_server)
     Redis.from_url(redis_server).shutdown(nosave=True)
-    one = Session(LyingBackend("none"), CPU, {"pointwise.chain": LIBRARY["pointwise.chain"]}, QUICK, database, minutes=2.0, graphs=False)
+    one = Session(
+        LyingBackend("none"),
+        CPU,
+        {"pointwise.chain": LIBRARY["pointwise.chain"]},
+        QUICK,
+        database,
+        minutes=2.0,
+        graphs=False,
+    )
     one.run()
     assert one.tally.examples and not one.new
     assert sum("database" in problem for problem in one.problems) == 1, one.problems

@@ -58,7 +58,9 @@ def test_programs_that_write_the_same_place_are_a_finding(monkeypatch: pytest.Mo
 
     monkeypatch.setattr(Program, "_kernel", overlapping)
     found = [one for one in examined()[Stage.CODEGEN].findings if one.check == "COD005"]  # the answer is wrong as well
-    assert found and found[0].kind is Kind.BAD_CODE and "out_ptr0 depends on the order of the programs" in found[0].detail
+    assert (
+        found and found[0].kind is Kind.BAD_CODE and "out_ptr0 depends on the order of the programs" in found[0].detail
+    )
 
 
 def test_orders_are_orders_of_the_same_programs() -> None:
@@ -80,9 +82,7 @@ def test_sums_of_atomics_may_be_rounded_otherwise(atomic: bool, found: bool) -> 
             total.add_(value)
 
     assert bool(races.found(launch, {"out_ptr0": total}, atomic)) is found
-    assert total.item() == 1.0, (
-        "the memory is left as the usual order leaves it"
-    )
+    assert total.item() == 1.0, "the memory is left as the usual order leaves it"
 
 
 def test_atomics_of_another_value_are_a_finding() -> None:

@@ -5,7 +5,15 @@ from __future__ import annotations
 import torch
 from torch import nn
 
-OPS = (lambda x: x * 1.01, lambda x: x + 0.1, torch.sin, lambda x: x - 0.05, torch.cos, lambda x: x.abs(), torch.sigmoid)
+OPS = (
+    lambda x: x * 1.01,
+    lambda x: x + 0.1,
+    torch.sin,
+    lambda x: x - 0.05,
+    torch.cos,
+    lambda x: x.abs(),
+    torch.sigmoid,
+)
 
 
 class Hundred(nn.Module):

@@ -9,8 +9,8 @@ import pytest
 from conformance import seeded
 from conformance.stage import Stage
 from conformance.triage import pipeline
-from conformance.triage.open_examination import Held
 from conformance.triage.micrograph_subject import find
+from conformance.triage.open_examination import Held
 
 TEXT = """import torch
 example_inputs = (torch.randn(6, 33),)
@@ -63,7 +63,9 @@ def test_a_wrong_graph_is_found_before_a_kernel_is_built(tmp_path: Path, monkeyp
     assert found.culprit is not None and found.culprit.name == "aten.gelu.default"
 
 
-def test_a_graph_that_is_odd_while_the_program_is_right_is_no_finding(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_graph_that_is_odd_while_the_program_is_right_is_no_finding(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """Only the form of the decomposed graph that the ladder runs is off, not what is compiled from it."""
     from conformance.backends.inductor.watch import GraphRecord
 

@@ -13,8 +13,8 @@ from torch import fx
 from conformance import seeded
 from conformance.stage import Stage
 from conformance.triage import pipeline
-from conformance.triage.reduce import Reducer, cut, size, values_of
 from conformance.triage.micrograph_subject import find
+from conformance.triage.reduce import Reducer, cut, size, values_of
 
 sys.path.insert(0, str(Path(__file__).parent))
 from hundred import Hundred, example_inputs
@@ -99,14 +99,18 @@ def test_where_no_op_is_wrong_alone_two_that_are_fused_are_looked_for() -> None:
         def forward(self, x: torch.Tensor) -> torch.Tensor:
             return torch.cos(torch.tanh(torch.exp(torch.sin(x + 1.0))))
 
-    reducer = Reducer(fx.symbolic_trace(Module()), (torch.randn(4),), has(torch.tanh, torch.exp), probe=loses_the_reader_of_exp)
+    reducer = Reducer(
+        fx.symbolic_trace(Module()), (torch.randn(4),), has(torch.tanh, torch.exp), probe=loses_the_reader_of_exp
+    )
     assert reducer.wrong_alone() == []
     reduced = reducer.run(["aten.tanh.default", "aten.exp.default"])
     assert (reduced.nodes, reduced.history[-1]) == (2, "suspects together: 2 nodes")
 
 
 def test_a_cheap_answer_that_does_not_hold_is_asked_again_the_dear_way() -> None:
-    reduced = Reducer(graph(), example_inputs(), has(torch.tanh), sure=has(torch.tanh, torch.cos)).run(["aten.tanh.default"])
+    reduced = Reducer(graph(), example_inputs(), has(torch.tanh), sure=has(torch.tanh, torch.cos)).run(
+        ["aten.tanh.default"]
+    )
     assert {torch.tanh, torch.cos} <= {n.target for n in reduced.gm.graph.nodes}
     assert reduced.nodes <= 5
 
@@ -158,12 +162,16 @@ def test_sizes_and_indices_are_no_constants() -> None:
 
 def test_no_constant_makes_a_nan_of_a_number() -> None:
     """A remainder by zero is another defect."""
-    found = reduced_to(lambda x: torch.fmod(x, 37.5), (torch.ones(3),), lambda gm, inputs: not {1.0, 2.0, 40.0, 0.5} & {*numbers(gm)})
+    found = reduced_to(
+        lambda x: torch.fmod(x, 37.5), (torch.ones(3),), lambda gm, inputs: not {1.0, 2.0, 40.0, 0.5} & {*numbers(gm)}
+    )
     assert numbers(found.best.gm) == [37.5]
 
 
 def test_plain_ones_that_turn_out_to_be_another_finding_are_taken_back() -> None:
-    reducer = reduced_to(lambda x: torch.clamp(x, -2.25, 3.7), (torch.ones(3),), has(torch.clamp), sure=lambda gm, _: 3.7 in numbers(gm))
+    reducer = reduced_to(
+        lambda x: torch.clamp(x, -2.25, 3.7), (torch.ones(3),), has(torch.clamp), sure=lambda gm, _: 3.7 in numbers(gm)
+    )
     assert (numbers(reducer.best.gm), reducer.slipped) == ([-2.25, 3.7], False)
 
 

@@ -21,7 +21,18 @@ RUFF = Path(sys.executable).with_name("ruff")
 
 
 def written(path: Path, function: Any, inputs: tuple[Any, ...], kind: str = "wrong_result") -> str:
-    report = repro.Report("title", "codegen", kind, "detail", "culprit", "inductor", "cpu", {"torch": torch.__version__}, "before", "after")
+    report = repro.Report(
+        "title",
+        "codegen",
+        kind,
+        "detail",
+        "culprit",
+        "inductor",
+        "cpu",
+        {"torch": torch.__version__},
+        "before",
+        "after",
+    )
     repro.write(path, fx.symbolic_trace(function), inputs, report)
     text = path.read_text()
     assert "conformance" not in text
@@ -78,7 +89,7 @@ def test_numbers_have_as_few_digits_as_they_need(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("name", {name: text for name, text in DOORS.values() if text})
 def test_doors_are_python_and_import_nothing_of_this_project(name: str) -> None:
-    text = {name: text for name, text in DOORS.values()}[name]
+    text = dict(DOORS.values())[name]
     compile(text, name, "exec")
     assert f"def {name}(" in text and "conformance" not in text
 
@@ -90,10 +101,22 @@ def test_doors_are_python_and_import_nothing_of_this_project(name: str) -> None:
 def test_what_is_written_is_as_people_write_it(tmp_path: Path, backend: str, stage: str, kind: str) -> None:
     path = tmp_path / "repro.py"
     report = repro.Report(
-        "title", stage, kind, "detail " * 40, "culprit", backend, "cpu", {"torch": "2"}, "", "", transform="some_transform"
+        "title",
+        stage,
+        kind,
+        "detail " * 40,
+        "culprit",
+        backend,
+        "cpu",
+        {"torch": "2"},
+        "",
+        "",
+        transform="some_transform",
     )
     values = (torch.randn(7, 9), torch.tensor([INF, NAN]))
     repro.write(path, fx.symbolic_trace(lambda x, y: (torch.roll(x, 1, 0).clamp(min=-INF), y + 1)), values, report)
     ruff = shutil.which("ruff") or str(RUFF)
-    done = subprocess.run([ruff, "check", "--config", str(ROOT / "pyproject.toml"), str(path)], capture_output=True, text=True)
+    done = subprocess.run(
+        [ruff, "check", "--config", str(ROOT / "pyproject.toml"), str(path)], capture_output=True, text=True
+    )
     assert done.returncode == 0, done.stdout

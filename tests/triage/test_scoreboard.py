@@ -47,7 +47,8 @@ def test_counts() -> None:
 
 
 @pytest.mark.parametrize(
-    ("caught", "enough"), [([RIGHT, QUIET], True), ([RIGHT, ALARM], False), ([RIGHT, MISSED], False), ([ELSEWHERE], False)]
+    ("caught", "enough"),
+    [([RIGHT, QUIET], True), ([RIGHT, ALARM], False), ([RIGHT, MISSED], False), ([ELSEWHERE], False)],
 )
 def test_one_alarm_or_too_many_misses_are_not_enough(caught: list[Caught], enough: bool) -> None:
     assert Score(caught, FAULTS).enough is enough
@@ -58,8 +59,15 @@ def test_the_table_goes_between_its_marks(tmp_path: Path) -> None:
     page.write_text("above\n<!-- selftest -->\nold\n<!-- /selftest -->\nbelow\n")
     write(page, "selftest", detections(Score([RIGHT, ELSEWHERE, MISSED, QUIET, ALARM], FAULTS)))
     text = page.read_text()
-    assert text.startswith("above\n<!-- selftest -->") and text.endswith("<!-- /selftest -->\nbelow\n") and "old" not in text
-    assert "| wrong_silu | silu is decomposed into x·tanh(x). | inductor cpu | decomposition | codegen ✗ | wrong_result |" in text
+    assert (
+        text.startswith("above\n<!-- selftest -->")
+        and text.endswith("<!-- /selftest -->\nbelow\n")
+        and "old" not in text
+    )
+    assert (
+        "| wrong_silu | silu is decomposed into x·tanh(x). | inductor cpu | decomposition | codegen ✗ | wrong_result |"
+        in text
+    )
     assert "| not found ✗ |" in text
     assert "- false alarm: codegen/inductor/cpu/mlp.swiglu: fail: it differs" in text
     (tmp_path / "bare.md").write_text("nothing")
@@ -68,7 +76,9 @@ def test_the_table_goes_between_its_marks(tmp_path: Path) -> None:
 
 
 def test_a_culprit_counts_only_at_the_right_stage() -> None:
-    right = Caught("wrong_silu", "decomposition", "wrong_result", culprit="decomposition aten.silu.default", nodes=[9, 1])
+    right = Caught(
+        "wrong_silu", "decomposition", "wrong_result", culprit="decomposition aten.silu.default", nodes=[9, 1]
+    )
     other = Caught("wrong_silu", "codegen", "wrong_result", culprit="kernel cpp_fused_silu_0 aten.silu.default")
     unnamed = Caught("wrong_silu", "decomposition", "wrong_result", culprit="tracing aot_autograd")
     assert [Naming([one], FAULTS).right for one in (right, other, unnamed)] == [1, 0, 0]

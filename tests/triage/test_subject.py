@@ -25,12 +25,18 @@ def file(tmp_path: Path, text: str) -> str:
     ("text", "said"),
     [
         (HEAD + "def Thing(x): raise ValueError('no')", "does not run in eager: ValueError: no"),
-        (HEAD + "import os\ndef Thing(x): return x + int.from_bytes(os.urandom(2), 'big')", "is not deterministic in eager"),
+        (
+            HEAD + "import os\ndef Thing(x): return x + int.from_bytes(os.urandom(2), 'big')",
+            "is not deterministic in eager",
+        ),
         ("def Thing(x): return x", "gives no inputs: add `example_inputs"),
         (HEAD + "Thing = 3", "is a int; triage takes a module class, a module or a function"),
         (HEAD + "def Other(x): return x", "unknown object in .*model.py 'Thing'"),
         (HEAD + "1/0", "does not import: ZeroDivisionError"),
-        (HEAD + "class Thing(torch.nn.Module):\n    def __init__(self, n): super().__init__()", "cannot be made without arguments"),
+        (
+            HEAD + "class Thing(torch.nn.Module):\n    def __init__(self, n): super().__init__()",
+            "cannot be made without arguments",
+        ),
     ],
 )
 def test_a_mistake_is_one_clear_line(tmp_path: Path, text: str, said: str) -> None:
@@ -48,7 +54,11 @@ def test_no_object_and_no_file(tmp_path: Path) -> None:
 
 def test_a_module_with_its_contract_from_eager(tmp_path: Path) -> None:
     subject = find(
-        file(tmp_path, HEAD + "class Thing(torch.nn.Module):\n    def forward(self, x):\n        x.add_(1)\n        return x * 2\n")
+        file(
+            tmp_path,
+            HEAD
+            + "class Thing(torch.nn.Module):\n    def forward(self, x):\n        x.add_(1)\n        return x * 2\n",
+        )
     )
     assert subject.micrograph.contract.runtime.mutates == (0,)
     module = subject.micrograph.build()

@@ -25,7 +25,19 @@ COMMANDS: list[tuple[list[str], str]] = [
     (["conformance", "show", "fusion/inductor/cpu/norm.rmsnorm", "--record", "run.jsonl"], "pass"),
     (["conformance", "diff", "run.jsonl", "run.jsonl"], ""),
     (["conformance", "selftest", "--list"], "capture"),
-    (["pytest", "--pyargs", "conformance.stages", "-q", "-m", "stage_fusion and inductor", "--micrograph", "norm.rmsnorm"], "1 passed"),
+    (
+        [
+            "pytest",
+            "--pyargs",
+            "conformance.stages",
+            "-q",
+            "-m",
+            "stage_fusion and inductor",
+            "--micrograph",
+            "norm.rmsnorm",
+        ],
+        "1 passed",
+    ),
 ]
 
 
@@ -46,16 +58,25 @@ def main() -> int:
         here.mkdir()
         run([options.uv, "venv", "-q", str(env)])
         run([options.uv, "pip", "install", "-q", "-p", str(env), f"torch=={options.torch}", str(wheel)])
-        clean = {name: value for name, value in os.environ.items() if not name.startswith(("PYTHON", "TOX", "VIRTUAL_ENV"))}
-        clean |= {"PATH": f"{env / 'bin'}{os.pathsep}{os.environ['PATH']}", "CONFORMANCE_HOME": str(Path(folder) / "home")}
+        clean = {
+            name: value for name, value in os.environ.items() if not name.startswith(("PYTHON", "TOX", "VIRTUAL_ENV"))
+        }
+        clean |= {
+            "PATH": f"{env / 'bin'}{os.pathsep}{os.environ['PATH']}",
+            "CONFORMANCE_HOME": str(Path(folder) / "home"),
+        }
         for command, expected in COMMANDS:
             done = subprocess.run(command, cwd=here, env=clean, capture_output=True, text=True, timeout=900)
             shown = " ".join(command)
             if done.returncode or expected not in done.stdout + done.stderr:
-                print(f"FAILED: {shown}\nexit code {done.returncode}; expected to read {expected!r}\n{done.stdout}\n{done.stderr}")
+                print(
+                    f"FAILED: {shown}\nexit code {done.returncode}; expected to read {expected!r}\n{done.stdout}\n{done.stderr}"
+                )
                 return 1
             print(f"ok: {shown}")
-        left = [str(file) for file in here.rglob("*") if file.suffix not in (".jsonl", ".html", ".txt") and file.is_file()]
+        left = [
+            str(file) for file in here.rglob("*") if file.suffix not in (".jsonl", ".html", ".txt") and file.is_file()
+        ]
         if left:
             print(f"FAILED: files left in the folder: {left[:5]}")
             return 1

@@ -34,7 +34,11 @@ FIRST_COMPILE = (
     "torch.utils.cpp_extension",
     "sympy.tensor.tensor",
 )
-CONFIGS = {"inductor": "config", "dynamo": "dynamo_config", "functorch": "functorch_config"}  # a setting's first word → the seam's key
+CONFIGS = {
+    "inductor": "config",
+    "dynamo": "dynamo_config",
+    "functorch": "functorch_config",
+}  # a setting's first word → the seam's key
 
 
 class InductorBackend(Backend):
@@ -64,7 +68,9 @@ class InductorBackend(Backend):
             return all_unavailable("needs a C++ compiler: install g++ (Debian: apt-get install g++)")
         reasons = headless.unavailable(target) if target.headless else {}
         for table in reversed(self.seams()):
-            reasons |= table.unavailable() if table not in headless.tables() else {}  # theirs are asked for headless targets alone
+            reasons |= (
+                table.unavailable() if table not in headless.tables() else {}
+            )  # theirs are asked for headless targets alone
         return reasons
 
     def compile(self, case: Case) -> Compiled:
@@ -145,8 +151,10 @@ class InductorBackend(Backend):
 
     def settings_changed(self) -> dict[str, str]:
         return {
-            "torch._inductor.config.fallback_random = True": "micrographs that draw random numbers: eager's own ops draw them, so that the numbers can be compared",
-            "torch._inductor.config.shape_padding = False": "GPU targets: whether a matmul is padded is decided by a stopwatch, so that the same program would not be made twice",
+            "torch._inductor.config.fallback_random = True": "micrographs that draw random numbers: eager's own ops draw them, "
+            "so that the numbers can be compared. The default is probed as well",
+            "torch._inductor.config.shape_padding = False": "GPU targets: whether a matmul is padded is decided by a stopwatch, "
+            "so that the same program would not be made twice",
             "TORCHINDUCTOR_CACHE_DIR": "a new folder for every compile: each starts from empty caches",
             "torch.set_num_threads": "the same number in every process (`--threads`): generated code depends on it",
         }

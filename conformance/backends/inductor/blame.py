@@ -155,4 +155,8 @@ def _made(val: Any) -> Any:
     generator = torch.Generator().manual_seed(oracle.SEED)
     if val.dtype.is_floating_point:
         return torch.randn(shape, generator=generator, dtype=torch.float64).to(val.dtype)
-    return torch.zeros(shape, dtype=val.dtype) if not val.dtype.is_complex else torch.randn(shape, dtype=val.dtype, generator=generator)
+    return (
+        torch.zeros(shape, dtype=val.dtype)
+        if not val.dtype.is_complex
+        else torch.randn(shape, dtype=val.dtype, generator=generator)
+    )

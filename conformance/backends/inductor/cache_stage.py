@@ -117,7 +117,9 @@ class CacheStage:
         capture = self.case.micrograph.contract.capture
         yield "again", self._again
         yield "changed_config", lambda: self._misses(settings=CHANGED)
-        if self.compiles == 1 and changed_constant(copy.deepcopy(self.compiled.watch.captured[0])):  # by now it holds more
+        if self.compiles == 1 and changed_constant(
+            copy.deepcopy(self.compiled.watch.captured[0])
+        ):  # by now it holds more
             yield "changed_constant", lambda: self._altered(self._misses)
         static = [dim for dim in capture.recompiles if dim not in capture.dynamic]
         if static:
@@ -174,7 +176,7 @@ class CacheStage:
         micrograph, module = self.case.micrograph, self.case.module()
         random = micrograph.contract.runtime.random
         if micrograph.has_scenario():
-            eager: Callable[[Any], Any] = lambda module: scenario.eager(self.backend.eager(self.case, module))  # noqa: E731
+            eager: Callable[[Any], Any] = lambda module: scenario.eager(self.backend.eager(self.case, module))
             return oracle.played(self.case.module, lambda: self.case.inputs(0), eager, random)
         fn = self.backend.eager(self.case, module)
         return oracle.reference(module, self.case.inputs(0), random=random, calls=micrograph.steps, fn=fn)
@@ -186,7 +188,10 @@ class CacheStage:
         if not artifacts or not artifacts[0]:
             return {}, "save_cache_artifacts() gave nothing"
         folder = self.compiled.folder
-        for name in ("fxgraph", "aotautograd"):  # what a machine has that was sent the artifacts: kernels, and no graph cache
+        for name in (
+            "fxgraph",
+            "aotautograd",
+        ):  # what a machine has that was sent the artifacts: kernels, and no graph cache
             shutil.rmtree(folder / name, ignore_errors=True)
         (folder / "artifacts").write_bytes(artifacts[0])
         arguments = (self.case.micrograph, self.case.target.name, self.backend.name, str(folder))
@@ -228,18 +233,22 @@ def load_and_run(micrograph: type[Micrograph], target: str, backend_name: str, f
         module = case.module()
         with counted() as moved:
             fn = backend.program(case, module)
-            call: Callable[..., Any] = lambda *inputs: fn(*backend.marked(case, inputs))  # noqa: E731
+            call: Callable[..., Any] = lambda *inputs: fn(*backend.marked(case, inputs))
             outcome = oracle.run(call, case.inputs(0), module, calls=micrograph.steps)
     if outcome.error is not None:
         return {"error": first_line(outcome.error)}
-    torch.save({"outputs": outcome.outputs, "inputs": outcome.inputs, "state": outcome.state}, Path(folder) / "answer.pt")
+    torch.save(
+        {"outputs": outcome.outputs, "inputs": outcome.inputs, "state": outcome.state}, Path(folder) / "answer.pt"
+    )
     return {"counts": moved}
 
 
 def changed_constant(gm: torch.fx.GraphModule) -> bool:
     """Change the first number that the graph computes with; False where there is none."""
     for node in gm.graph.nodes:
-        if node.op in ("call_function", "call_method") and "dropout" not in node.name:  # a rate says nothing outside of training
+        if (
+            node.op in ("call_function", "call_method") and "dropout" not in node.name
+        ):  # a rate says nothing outside of training
             for index, value in enumerate(node.args):
                 if type(value) is float and abs(value) < 1e30:
                     node.update_arg(index, value + 0.5)

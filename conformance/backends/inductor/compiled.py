@@ -281,7 +281,10 @@ class InductorCompiled(Compiled):
         costs = [g.cost for g in self.watch.graphs]
         if costs and all(costs):
             known = [cost for cost in costs if cost]
-            facts |= {"bytes_moved": sum(cost.bytes for cost in known), "temporaries": sum(cost.temporaries for cost in known)}
+            facts |= {
+                "bytes_moved": sum(cost.bytes for cost in known),
+                "temporaries": sum(cost.temporaries for cost in known),
+            }
             facts["peak_of_temporaries"] = max(cost.peak for cost in known)
         text = "\n".join(f"group {i}: {' '.join(group)}" for i, group in enumerate(groups))
         return Observation(facts, {"groups": text + "".join(f"\nlibrary: {name}" for name in externs)})

@@ -101,7 +101,9 @@ def surroundings(module: Any) -> Iterator[tuple[str, AbstractContextManager[Any]
             break
     for name, value in list(vars(module).items()):
         if type(value) in (bool, int, float) and not name.startswith("_") and name != "training":
-            other = not value if isinstance(value, bool) else value + 1 if isinstance(value, int) else value * 1.5 + 0.125
+            other = (
+                not value if isinstance(value, bool) else value + 1 if isinstance(value, int) else value * 1.5 + 0.125
+            )
             yield f"{name} is {other}", patch.object(module, name, other)
 
 
@@ -144,7 +146,12 @@ def changes(case: Case, inputs: tuple[Any, ...]) -> Iterator[tuple[str, tuple[An
             continue
         wider = torch.float64 if value.dtype != torch.float64 else torch.float32
         yield f"input {index} is {str(wider)[6:]}", _replaced(inputs, index, value.to(wider)), True
-        if value.dim() >= 2 and value.shape[-1] > 1 and value.shape[-2] > 1 and not case.micrograph.contract.capture.dynamic:
+        if (
+            value.dim() >= 2
+            and value.shape[-1] > 1
+            and value.shape[-2] > 1
+            and not case.micrograph.contract.capture.dynamic
+        ):
             other = value.transpose(-1, -2).contiguous().transpose(-1, -2)
             if other.stride() == value.stride():
                 other = value.contiguous()

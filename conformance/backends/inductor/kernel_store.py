@@ -89,7 +89,9 @@ def _compiler(name: str) -> str:
 @cache
 def _processor() -> str:
     with suppress(OSError):
-        return next(line for line in Path("/proc/cpuinfo").read_text().splitlines() if line.startswith(("flags", "Features")))
+        return next(
+            line for line in Path("/proc/cpuinfo").read_text().splitlines() if line.startswith(("flags", "Features"))
+        )
     return ""
 
 

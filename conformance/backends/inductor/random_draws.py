@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import tempfile
 from collections.abc import Callable, Iterator
+from contextlib import ExitStack
 from pathlib import Path
 from typing import Any
 
@@ -31,11 +32,14 @@ Draw = Callable[[], list[torch.Tensor]]
 def probe(micrograph: type[Micrograph], target: str) -> list[str]:
     """What is wrong with the random numbers of the default settings. Called in a process that has compiled nothing."""
     case = Case(micrograph, Target.parse(target))
-    with tempfile.TemporaryDirectory(prefix="conformance-draws-") as folder, empty_caches(Path(folder)), kernel_store():
-        with seam.config.patch(fallback_random=False):
-            eager, compiled = case.module(), torch.compile(case.module())
-            drawn = _outputs(compiled, case)
-            return [*_seeds(drawn), *_distribution(_outputs(eager, case), drawn), *_backward(compiled, case)]
+    with ExitStack() as stack:
+        folder = stack.enter_context(tempfile.TemporaryDirectory(prefix="conformance-draws-"))
+        stack.enter_context(empty_caches(Path(folder)))
+        stack.enter_context(kernel_store())
+        stack.enter_context(seam.config.patch(fallback_random=False))
+        eager, compiled = case.module(), torch.compile(case.module())
+        drawn = _outputs(compiled, case)
+        return [*_seeds(drawn), *_distribution(_outputs(eager, case), drawn), *_backward(compiled, case)]
 
 
 def _outputs(fn: Callable[..., Any], case: Case) -> Draw:
@@ -112,7 +116,9 @@ def _backward(fn: Callable[..., Any], case: Case) -> Iterator[str]:
     def weighted(moved: torch.Tensor) -> torch.Tensor:
         torch.manual_seed(13)
         given = fn(*inputs[:index], moved, *inputs[index + 1 :])
-        outputs = [value for value in (given if isinstance(given, (tuple, list)) else [given]) if _differentiable(value)]
+        outputs = [
+            value for value in (given if isinstance(given, (tuple, list)) else [given]) if _differentiable(value)
+        ]
         if not weights:
             generator = torch.Generator().manual_seed(17)
             weights.extend(torch.rand(value.shape, generator=generator).to(value) + 0.5 for value in outputs)
@@ -125,7 +131,9 @@ def _backward(fn: Callable[..., Any], case: Case) -> Iterator[str]:
     total.backward()
     assert start.grad is not None
     direction = torch.rand(start.shape, generator=torch.Generator().manual_seed(19)).to(start) + 0.5
-    ahead, behind = (float(weighted((start.detach() + sign * STEP * direction).requires_grad_()).detach()) for sign in (1, -1))
+    ahead, behind = (
+        float(weighted((start.detach() + sign * STEP * direction).requires_grad_()).detach()) for sign in (1, -1)
+    )
     numeric, exact = (ahead - behind) / (2 * STEP), float((start.grad * direction).sum())
     if abs(numeric - exact) > 0.02 * max(abs(numeric), abs(exact)) + 0.05:
         yield f"the gradient of input {index} is not the derivative of the forward with the same seed: {exact:.4g}, by differences {numeric:.4g}"

@@ -35,7 +35,9 @@ NAMES = {
     "compile_fx": Name(f"{COMPILE}:compile_fx", (CAPTURE,), hook=True),
     "joint_passes": Name(f"{COMPILE}:_recursive_joint_graph_passes", (DECOMPOSITION,), hook=True),
     "post_grad_passes": Name(f"{COMPILE}:_recursive_post_grad_passes", (POSTGRAD,), hook=True),
-    "codegen_and_compile": Name(f"{COMPILE}:fx_codegen_and_compile", (DECOMPOSITION, POSTGRAD, FUSION, CODEGEN, CACHE), hook=True),
+    "codegen_and_compile": Name(
+        f"{COMPILE}:fx_codegen_and_compile", (DECOMPOSITION, POSTGRAD, FUSION, CODEGEN, CACHE), hook=True
+    ),
     "schedule": Name("torch._inductor.scheduler:Scheduler.codegen", (FUSION,), hook=True),
     "run_program": Name("torch._inductor.output_code:CompiledFxGraph.__call__", (RUNTIME,), hook=True),
     "lower": Name("torch._inductor.graph:GraphLowering.run", NO_STAGE),
@@ -90,7 +92,6 @@ NAMES = {
     "disable_step": Name("torch._inductor.compiler_bisector:CompilerBisector.disable_subsystem", NO_STAGE),
     "can_fuse": Name("torch._inductor.scheduler:Scheduler.can_fuse", NO_STAGE),
     "find_cached": Name("torch._inductor.codecache:GuardedCache.find_guarded_entry", NO_STAGE),
-    "functorch_config": Name("torch._functorch:config", NO_STAGE),
 }
 seam = Seam("torch", lambda: str(torch.__version__), NAMES)
 
@@ -111,7 +112,12 @@ cudagraphs = Seam(
     {
         **{
             f"skip_in_{module}": Name(f"torch._inductor.{module}:log_cudagraph_skip_and_bump_counter", NO_STAGE)
-            for module in ("cudagraph_trees", "compile_fx", "output_code", "utils")  # modules that hold the function by its name
+            for module in (
+                "cudagraph_trees",
+                "compile_fx",
+                "output_code",
+                "utils",
+            )  # modules that hold the function by its name
         },
         "skip": Name("torch._inductor.cudagraph_utils:log_cudagraph_skip_and_bump_counter", (RUNTIME,)),
         "container": Name("torch._inductor.cudagraph_trees:get_container", (RUNTIME,)),

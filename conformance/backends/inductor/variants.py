@@ -87,7 +87,9 @@ class CudagraphsCompiled(InductorCompiled):
         skipped = self.skips or (seam.counters["inductor"]["cudagraph_skips"] and ["no reason given"])
         if skipped:
             facts = {"skipped": list(dict.fromkeys(skipped))}
-            return Observation(facts, verdict=Verdict.FALLBACK, reason=f"no CUDA graph was recorded: {facts['skipped'][0]}")
+            return Observation(
+                facts, verdict=Verdict.FALLBACK, reason=f"no CUDA graph was recorded: {facts['skipped'][0]}"
+            )
         return Observation({"calls": "replayed"})
 
     def afterwards(self) -> dict[str, Any]:
@@ -181,7 +183,9 @@ class MaxAutotuneCompiled(InductorCompiled):
         def heard(timings: dict[Any, float], operation: str, *_: Any) -> None:
             best = min(timings, key=lambda choice: timings[choice])
             taken = f"{best.name}: {getattr(best, 'description', '')}"
-            self.tuned.append({"operation": operation, "of": len(timings), "taken": taken, "ms": round(timings[best], 5)})
+            self.tuned.append(
+                {"operation": operation, "of": len(timings), "taken": taken, "ms": round(timings[best], 5)}
+            )
 
         seams.max_autotune.add_feedback_saver(heard)
         try:
@@ -199,9 +203,14 @@ class MaxAutotuneCompiled(InductorCompiled):
 
     def _fusion(self) -> Observation:
         seen = super()._fusion()
-        del seen.facts["kernels"], seen.facts["library"]  # contracts speak of library calls; here a template is a kernel too
+        del (
+            seen.facts["kernels"],
+            seen.facts["library"],
+        )  # contracts speak of library calls; here a template is a kernel too
         seen.facts["tuned"] = [f"{one['operation']}, {one['of']} choices" for one in self.tuned]
-        seen.texts["choices"] = "\n".join(f"{one['operation']}: {one['taken']}, {one['ms']} ms, of {one['of']}" for one in self.tuned)
+        seen.texts["choices"] = "\n".join(
+            f"{one['operation']}: {one['taken']}, {one['ms']} ms, of {one['of']}" for one in self.tuned
+        )
         return seen
 
     def _cache(self) -> Observation:
@@ -245,7 +254,9 @@ class CompiledAutogradCompiled(InductorCompiled):
 
     def _capture(self) -> Observation:
         if not any(isinstance(spec, Tensor) and spec.grad for spec in self.case.micrograph.inputs):
-            return Observation.says(Verdict.UNSUPPORTED, "no gradient is asked for: compiled autograd has nothing to do")
+            return Observation.says(
+                Verdict.UNSUPPORTED, "no gradient is asked for: compiled autograd has nothing to do"
+            )
         seen = super()._capture()
         seen.facts["graphs"] -= seen.facts["graphs"] > 1  # one more than in the forward alone: the backward
         seen.facts["backward_captured"] = self._snapshot["compiles"] > 1
@@ -270,7 +281,10 @@ class AheadOfTimeBackend(InductorBackend):
         return ("cpu", "cuda")
 
     def unavailable(self, target: Target) -> dict[Stage, str]:
-        return {Stage.CACHE: "a package is its own cache: loading it is the runtime stage", **super().unavailable(target)}
+        return {
+            Stage.CACHE: "a package is its own cache: loading it is the runtime stage",
+            **super().unavailable(target),
+        }
 
     def compile(self, case: Case) -> Compiled:
         return AheadOfTimeCompiled(self, case)

@@ -35,7 +35,9 @@ class GraphRecord:
     """One graph handed to Inductor: forward, backward or inference."""
 
     role: str = "inference"
-    decomposed: fx.GraphModule | None = None  # as AOTAutograd made it; in training, after the joint passes and the partitioner
+    decomposed: fx.GraphModule | None = (
+        None  # as AOTAutograd made it; in training, after the joint passes and the partitioner
+    )
     postgrad: fx.GraphModule | None = None
     groups: list[list[str]] = field(default_factory=list)  # IR nodes of each scheduled group
     externs: list[str] = field(default_factory=list)
@@ -75,7 +77,9 @@ class Watch:
     hooks: Subscription = field(default_factory=Subscription)
     rung: str = ""  # what runs in place of the program: captured, decomposed, postgrad, generated; "" is the program
     alter: Callable[[fx.GraphModule], bool] | None = None
-    raw: list[Any] = field(default_factory=list)  # what an earlier form of the program gave, before the runtime's wrappers
+    raw: list[Any] = field(
+        default_factory=list
+    )  # what an earlier form of the program gave, before the runtime's wrappers
     left: list[Any] = field(default_factory=list)  # the inputs that it was given, as it left them
     depth: dict[str, int] = field(default_factory=dict)  # how deep each function that calls itself is in itself
 
@@ -84,7 +88,9 @@ class Watch:
 
     def silent_hooks(self, stage: Stage) -> list[str]:
         """Hooks that serve the stage and were not called although a program was compiled: torch goes another way by now."""
-        compiled = any(name in SOURCES for name, _, _ in self.events) or any(self.hooks.calls[key] for key in seam.names)
+        compiled = any(name in SOURCES for name, _, _ in self.events) or any(
+            self.hooks.calls[key] for key in seam.names
+        )
         served = [key for key, name in seam.names.items() if name.hook and stage in name.stages]
         return [key for key in served if compiled and not self.hooks.calls[key]]
 
@@ -172,7 +178,9 @@ class Watch:
             return result
         return proceed(scheduler, *args, **kwargs)
 
-    def define_kernel(self, proceed: Proceed, wrapper: Any, kernel_name: str, kernel_body: str, *args: Any, **kwargs: Any) -> Any:
+    def define_kernel(
+        self, proceed: Proceed, wrapper: Any, kernel_name: str, kernel_body: str, *args: Any, **kwargs: Any
+    ) -> Any:
         if self.graphs:
             self.graphs[-1].kernels[kernel_name] = kernel_body
         return proceed(wrapper, kernel_name, kernel_body, *args, **kwargs)
@@ -192,7 +200,15 @@ class Watch:
         return proceed(program, inputs)
 
 
-HOOKS = ("compile_fx", "joint_passes", "post_grad_passes", "codegen_and_compile", "schedule", "define_kernel", "run_program")
+HOOKS = (
+    "compile_fx",
+    "joint_passes",
+    "post_grad_passes",
+    "codegen_and_compile",
+    "schedule",
+    "define_kernel",
+    "run_program",
+)
 
 
 @contextmanager

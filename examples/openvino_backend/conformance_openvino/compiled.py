@@ -60,7 +60,7 @@ class OpenVINOCompiled(Compiled):
         self.watch.rung = stage
         module, backend = self.case.module(), self.backend
         fn = backend.compile_entry(module, **self.case.micrograph.options)
-        call = lambda *inputs, **options: fn(*backend.marked(self.case, inputs), **options)  # noqa: E731
+        call = lambda *inputs, **options: fn(*backend.marked(self.case, inputs), **options)
         yield module, scenario.Run(call, backend.compile_entry, scenario.only_here(backend.name), compiled=True)
 
     def compiles(self) -> int:

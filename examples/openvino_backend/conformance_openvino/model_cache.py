@@ -36,6 +36,6 @@ def _compiled(backend: OpenVINOBackend, case: Case, folder: str) -> tuple[dict[s
     options = {"model_caching": True, "cache_dir": folder}
     with watching(watch):
         fn = backend.compile_entry(module, **case.micrograph.options, openvino=options)
-        call = lambda *inputs: fn(*backend.marked(case, inputs))  # noqa: E731
+        call = lambda *inputs: fn(*backend.marked(case, inputs))
         outcome = oracle.run(call, case.inputs(0), module, calls=case.micrograph.steps)
     return {"model_hit": watch.models_read, "model_miss": watch.models_compiled - watch.models_read}, outcome

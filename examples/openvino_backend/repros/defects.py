@@ -72,7 +72,7 @@ def no_gradient():
 def double():
     """float64 is computed as float32."""
     x = torch.linspace(0, 1, 9, dtype=torch.float64)
-    fn = lambda x: x.sin() * 2  # noqa: E731
+    fn = lambda x: x.sin() * 2
     return bool((compiled(fn)(x) - fn(x)).abs().max() > 1e-12)
 
 

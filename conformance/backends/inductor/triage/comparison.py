@@ -19,8 +19,8 @@ from torch.utils import _pytree as pytree
 from torch.utils._python_dispatch import TorchDispatchMode
 
 from conformance import graphs, oracle
-from conformance.stage import Stage
 from conformance.backends.inductor.triage import loop_ir_interpreter
+from conformance.stage import Stage
 from conformance.triage.culprit import Culprit
 
 
@@ -31,7 +31,9 @@ class Evidence:
     passes: list[tuple[str, fx.GraphModule]] = field(default_factory=list)  # the graph after each pass, in order
     patterns: list[str] = field(default_factory=list)  # those that matched since the last pass
     lowered: list[Any] = field(default_factory=list)  # GraphLowering objects
-    traced: list[fx.GraphModule] = field(default_factory=list)  # what AOTAutograd is given: the captured graph after pre-grad passes
+    traced: list[fx.GraphModule] = field(
+        default_factory=list
+    )  # what AOTAutograd is given: the captured graph after pre-grad passes
     inputs: dict[int, list[Any]] = field(default_factory=dict)  # by number of the graph: the flat inputs of the program
 
 
@@ -106,7 +108,9 @@ def _at_the_end(name: str) -> Callable[[Callable[..., Any], Evidence], Callable[
 
 def _keep(evidence: Evidence, name: str, gm: fx.GraphModule) -> None:
     matched, evidence.patterns = evidence.patterns, []
-    evidence.passes.append((f"{name} ({', '.join(matched)})" if matched else name, fx.GraphModule(gm, _copied(gm.graph))))
+    evidence.passes.append(
+        (f"{name} ({', '.join(matched)})" if matched else name, fx.GraphModule(gm, _copied(gm.graph)))
+    )
 
 
 def _pre_grad(original: Callable[..., Any], evidence: Evidence) -> Callable[..., Any]:
@@ -153,7 +157,9 @@ def of_capture(module: Any, inputs: tuple[Any, ...], captured: list[fx.GraphModu
     lost = [name for name in dict.fromkeys(calls.names) if calls.names.count(name) > have.count(name)]
     extra = [name for name in dict.fromkeys(have) if have.count(name) > calls.names.count(name)]
     if not lost and not extra:
-        return Culprit("capture", "outputs", "every call was captured; what the graph returns, or in which order, is wrong")
+        return Culprit(
+            "capture", "outputs", "every call was captured; what the graph returns, or in which order, is wrong"
+        )
     shown = f"the program calls {', '.join(lost[:4]) or 'nothing more'}; the graph has {', '.join(extra[:4]) or 'nothing'} instead"
     return Culprit("capture", (lost or extra)[0], shown, lost or extra)
 
@@ -231,15 +237,27 @@ def of_decomposition(module: Any, inputs: tuple[Any, ...], watch: Any) -> Culpri
     if left:
         return Culprit("decomposition", left[0], "it is missing: the op was left whole", left)
     eager, traced = _ops_of_eager(module, inputs), _all_ops(watch.aot)
-    written = [name for name in eager if name.split(".")[1].endswith("_") and name.split(".")[1] not in ("copy_", "set_")]
+    written = [
+        name for name in eager if name.split(".")[1].endswith("_") and name.split(".")[1] not in ("copy_", "set_")
+    ]
     if written and not any(graphs.written_inputs(gm) for gm in watch.aot):
         return Culprit(
-            "functionalization", written[0], "the program writes into its input, the traced graph does not write it back", written
+            "functionalization",
+            written[0],
+            "the program writes into its input, the traced graph does not write it back",
+            written,
         )
     drawn = [name for name in dict.fromkeys(eager) if _draws(name)]
     if drawn:
-        return Culprit("tracing", drawn[0], "it draws random numbers; what is drawn, or what becomes of it, is not what eager makes", drawn)
-    return Culprit("tracing", "aot_autograd", f"the decompositions are right; the traced graph calls {', '.join(list(traced)[:6])}")
+        return Culprit(
+            "tracing",
+            drawn[0],
+            "it draws random numbers; what is drawn, or what becomes of it, is not what eager makes",
+            drawn,
+        )
+    return Culprit(
+        "tracing", "aot_autograd", f"the decompositions are right; the traced graph calls {', '.join(list(traced)[:6])}"
+    )
 
 
 def _decomposable(gm: Any) -> list[str]:
@@ -285,7 +303,9 @@ def of_pre_grad(evidence: Evidence, captured: fx.GraphModule, inputs: tuple[Any,
     want = _run(captured, list(inputs))
     for gm in evidence.traced:
         if _placeholders(gm) == _placeholders(captured) and (why := _changed(gm, captured, list(inputs), want)):
-            return Culprit("pass", "pre_grad_passes", f"before the graph is traced, {why}", sorted(set(_ops_gone(captured, gm))))
+            return Culprit(
+                "pass", "pre_grad_passes", f"before the graph is traced, {why}", sorted(set(_ops_gone(captured, gm)))
+            )
     return None
 
 
@@ -318,7 +338,11 @@ def _changed(gm: fx.GraphModule, previous: fx.GraphModule, inputs: list[Any], wa
         return "a write into an input is gone"
     got = _run(gm, inputs)
     if isinstance(got, Exception) or isinstance(want, Exception):
-        return f"the graph no longer runs: {type(got).__name__}" if isinstance(got, Exception) and not isinstance(want, Exception) else ""
+        return (
+            f"the graph no longer runs: {type(got).__name__}"
+            if isinstance(got, Exception) and not isinstance(want, Exception)
+            else ""
+        )
     for index, (g, w) in enumerate(zip(got, want, strict=False)):
         if isinstance(w, torch.Tensor) and isinstance(g, torch.Tensor):
             for difference in oracle.value_differences(f"output {index}", g, w):
@@ -359,12 +383,19 @@ def of_code(evidence: Evidence, record: Any, inputs: list[Any], stage: Stage) ->
         wrong = _differs_from_graph(run, operation, values) if own else None
         if wrong is not None:
             ops = _origin_ops(operation)
-            return Culprit("lowering", wrong, f"the loops lowered from it compute something else ({_shown(operation)})", ops)
+            return Culprit(
+                "lowering", wrong, f"the loops lowered from it compute something else ({_shown(operation)})", ops
+            )
     kernel = _first_wrong_kernel(record, inputs, run, lowered, again)
     if kernel is not None and kernel[0] == LIBRARY:
         operation = next(o for o in lowered.operations if kernel[1] in {b.get_name() for b in o.get_outputs()})
         ops = _origin_ops(operation)
-        return Culprit("lowering", ", ".join(ops) or kernel[1], "the call of the library that it becomes computes something else", ops)
+        return Culprit(
+            "lowering",
+            ", ".join(ops) or kernel[1],
+            "the call of the library that it becomes computes something else",
+            ops,
+        )
     if kernel is None:
         what = "the order of kernels, the buffers they share, or what is returned"
         return Culprit("wrapper", "call()", f"every kernel computes what was lowered; {what} is wrong")
@@ -400,7 +431,9 @@ def _written_again(lowered: Any) -> set[str]:
     from torch._inductor import ir as loops
 
     layouts = [buffer.get_output_spec() for o in lowered.operations for buffer in o.get_outputs()]
-    return {layout.get_buffer().get_name() for layout in layouts if isinstance(layout, loops.MutationLayoutSHOULDREMOVE)}
+    return {
+        layout.get_buffer().get_name() for layout in layouts if isinstance(layout, loops.MutationLayoutSHOULDREMOVE)
+    }
 
 
 def _differs_from_graph(run: loop_ir_interpreter.Run, operation: Any, values: dict[str, Any]) -> str | None:
@@ -434,7 +467,9 @@ def _made_by(record: Any, kernel: str, buffer: str) -> set[str]:
     return {buffer}
 
 
-def _first_wrong_kernel(record: Any, inputs: list[Any], run: loop_ir_interpreter.Run, lowered: Any, again: set[str]) -> tuple[str, str] | None:
+def _first_wrong_kernel(
+    record: Any, inputs: list[Any], run: loop_ir_interpreter.Run, lowered: Any, again: set[str]
+) -> tuple[str, str] | None:
     """Run the generated program with every kernel watched: the first that leaves in a buffer something else than its IR, or
     that is handed such a buffer by a call of the library."""
     source = getattr(record.program, "source_code", None)
@@ -454,11 +489,15 @@ def _first_wrong_kernel(record: Any, inputs: list[Any], run: loop_ir_interpreter
         for argument, value in zip(names, args, strict=False):
             if not found and argument in buffers and isinstance(value, torch.Tensor) and argument not in run.aliases:
                 want = run.tensor(argument, buffers[argument])
-                if want.shape == value.shape and any(True for _ in oracle.value_differences("", value, want.to(value.dtype))):
+                if want.shape == value.shape and any(
+                    True for _ in oracle.value_differences("", value, want.to(value.dtype))
+                ):
                     found.append((name, argument))
 
     def watched(name: str, function: Any, names: list[str]) -> Any:
-        last = [n if calls[n] == name else "" for n in names]  # a buffer that is written again is looked at when all have written
+        last = [
+            n if calls[n] == name else "" for n in names
+        ]  # a buffer that is written again is looked at when all have written
 
         def call(*args: Any) -> Any:
             came = [n if n in buffers and n not in reused else reused.get(n, "") for n in names]

@@ -115,7 +115,9 @@ def _welford(x: torch.Tensor, dims: list[int]) -> tuple[torch.Tensor, ...]:
     return mean, (x - mean).square().sum(dims, keepdim=True), torch.full_like(mean, count)
 
 
-def make_interpreter(memory: dict[str, torch.Tensor], aliases: dict[str, str], env: dict[Any, Any], grid: list[int], outer: int) -> Any:
+def make_interpreter(
+    memory: dict[str, torch.Tensor], aliases: dict[str, str], env: dict[Any, Any], grid: list[int], outer: int
+) -> Any:
     """A handler for Inductor's `ops`: loads from and stores to `memory`, over all points of a grid at once."""
     from torch._inductor.ops_handler import DefaultHandler
 
@@ -159,7 +161,9 @@ def make_interpreter(memory: dict[str, torch.Tensor], aliases: dict[str, str], e
 
         value_expr = index_expr
 
-        def to_dtype(self, x: Any, dtype: torch.dtype, src_dtype: Any = None, use_compute_types: bool = True) -> torch.Tensor:
+        def to_dtype(
+            self, x: Any, dtype: torch.dtype, src_dtype: Any = None, use_compute_types: bool = True
+        ) -> torch.Tensor:
             return _wide(x.to(dtype))
 
         def to_dtype_bitcast(self, x: Any, dtype: torch.dtype, src_dtype: torch.dtype) -> torch.Tensor:
@@ -168,7 +172,9 @@ def make_interpreter(memory: dict[str, torch.Tensor], aliases: dict[str, str], e
         def trunc_to_int(self, x: Any, dtype: torch.dtype) -> torch.Tensor:
             return x.trunc().to(dtype)
 
-        def round_to_int(self, x: Any, dtype: torch.dtype, src_dtype: Any = None, use_compute_types: bool = True) -> torch.Tensor:
+        def round_to_int(
+            self, x: Any, dtype: torch.dtype, src_dtype: Any = None, use_compute_types: bool = True
+        ) -> torch.Tensor:
             return x.round().to(dtype)
 
         def floor_to_int(self, x: Any, dtype: torch.dtype) -> torch.Tensor:
@@ -201,7 +207,9 @@ def make_interpreter(memory: dict[str, torch.Tensor], aliases: dict[str, str], e
 
 
 def _ints(sizes: Iterable[Any], graph: Any) -> list[int]:
-    return [int(s) if isinstance(s, (int, sympy.Integer)) else int(graph.sizevars.shape_env.size_hint(s)) for s in sizes]
+    return [
+        int(s) if isinstance(s, (int, sympy.Integer)) else int(graph.sizevars.shape_env.size_hint(s)) for s in sizes
+    ]
 
 
 def flat_of(tensor: torch.Tensor) -> torch.Tensor:
@@ -231,7 +239,9 @@ class Run:
         """What a buffer holds now."""
         layout = buffer.get_layout()
         size, stride = _ints(layout.size, self.graph), _ints(layout.stride, self.graph)
-        return torch.as_strided(self.memory[self.aliases.get(name, name)], size, stride, _ints([layout.offset], self.graph)[0])
+        return torch.as_strided(
+            self.memory[self.aliases.get(name, name)], size, stride, _ints([layout.offset], self.graph)[0]
+        )
 
     def step(self, operation: Any) -> bool:
         """Run one operation; False where its value was taken from the graph instead."""
@@ -265,7 +275,10 @@ class Run:
     def _loops(self, buffer: Any) -> None:
         from torch._inductor.virtualized import V
 
-        sizes, inner = _ints(buffer.data.get_pointwise_size(), self.graph), _ints(buffer.data.get_reduction_size(), self.graph)
+        sizes, inner = (
+            _ints(buffer.data.get_pointwise_size(), self.graph),
+            _ints(buffer.data.get_reduction_size(), self.graph),
+        )
         if type(buffer.data).__name__ in ("Scan", "Sort"):
             raise CannotInterpret(f"a {type(buffer.data).__name__.lower()}")
         grid = [*sizes, *inner]
