@@ -223,7 +223,7 @@ def test_inductor_captures_again_exactly_when_it_must() -> None:
 def test_a_guard_that_inductor_lost_is_found() -> None:
     door = inductor("TENSOR_MATCH", "SHAPE_ENV", "DUPLICATE_INPUT")
     found = search_guards(LIBRARY["dynamic.shape_arithmetic"], door, examples=6, compiled=True)
-    assert found is not None and len(found[0].calls) == 2, found
+    assert found is not None and len(found[0].calls) == 2 and found[1].check == "FUZ001", found
     assert replayed(found[0], SimpleNamespace(compile_entry=door)), "the sequence alone shows it again"
 
 
