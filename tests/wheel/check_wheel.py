@@ -28,6 +28,8 @@ COMMANDS: list[tuple[list[str], str]] = [
     (
         [
             "pytest",
+            "-p",
+            "no:cacheprovider",
             "--pyargs",
             "conformance.stages",
             "-q",
