@@ -246,8 +246,9 @@ def load_and_run(micrograph: type[Micrograph], target: str, backend_name: str, f
 def changed_constant(gm: torch.fx.GraphModule) -> bool:
     """Change the first number that the graph computes with; False where there is none."""
     for node in gm.graph.nodes:
+        called = getattr(node.target, "__name__", str(node.target))  # a node is named after the variable of the source
         if (
-            node.op in ("call_function", "call_method") and "dropout" not in node.name
+            node.op in ("call_function", "call_method") and "dropout" not in called
         ):  # a rate says nothing outside of training
             for index, value in enumerate(node.args):
                 if type(value) is float and abs(value) < 1e30:
