@@ -205,7 +205,7 @@ def test_a_run_without_autodeploy_says_so_and_does_not_pass(nothing, tmp_path):
         "-m",
         "norm.rmsnorm",
         "-n",
-        "0",
+        "1",
         "--fresh",
     ]
     # one that is installed here would be found

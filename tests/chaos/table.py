@@ -145,7 +145,7 @@ def _controlled(how: str, argv: list[str], log: Path, limit: float) -> int:
 
 
 def _read(path: Path, result: Result) -> None:
-    lines = [json.loads(line) for line in path.read_text("utf-8").splitlines()[1:]]
+    lines = [json.loads(line) for line in path.read_text("utf-8").splitlines()[1:]] if path.exists() else []
     cells = {line["cell"]: line for line in lines}
     guilty = cells.get(f"capture/chaos/cpu/{GUILTY}", {})
     result.verdict, result.reason = guilty.get("verdict", "none"), guilty.get("reason", "")
@@ -210,7 +210,7 @@ def full_disk(how: str, folder: Path, size: int) -> dict[str, Any]:
     for event in Pool(1, 120.0).run([Job("controller", _with_small_files, (how, argv, str(log), size))]):
         if isinstance(event.said, tuple):
             code = event.said[1]
-    raw = (folder / "r.jsonl").read_bytes()
+    raw = (folder / "r.jsonl").read_bytes() if (folder / "r.jsonl").exists() else b""
     whole = raw.endswith(b"\n") and all(json.loads(line) for line in raw.splitlines())
     return {"code": code, "whole": whole, "printed": log.read_text("utf-8", "replace")}
 

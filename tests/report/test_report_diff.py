@@ -94,7 +94,7 @@ def test_a_failure_costs_what_its_finding_costs(run_of: RunOf, kind: str, rank: 
         ({"kernels": {"a": {"spills": 0}}}, {"kernels": {"b": {"spills": 8}}}, "more"),  # names of kernels are no fact
         ({"kernels": {"a": {"registers": 8}}}, {"kernels": {"b": {"registers": 8}}}, None),
         ({"temporaries": 1}, {"temporaries": 3}, "more"),
-        ({"peak_bytes": 1024}, {"peak_bytes": 4096}, "more"),
+        ({"bytes_moved": 1024}, {"bytes_moved": 4096}, "more"),
         ({"recompiles": {"s": 1}}, {"recompiles": {"s": 2}}, "more"),
         ({"breaks": 0}, {"breaks": 1}, "more"),
         ({"engines": 1}, {"engines": 3}, "more"),

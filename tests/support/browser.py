@@ -40,8 +40,10 @@ class Tab:
         return self.page
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="module")
 def chromium() -> Iterator[Any]:
+    """A browser for one module: while Playwright is open its event loop runs in this thread, and neither a second one nor pytest itself
+    can be started in it."""
     playwright = pytest.importorskip(
         "playwright.sync_api", reason="Playwright is not installed: pip install playwright"
     )

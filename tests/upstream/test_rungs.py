@@ -16,11 +16,10 @@ from conformance.upstream.rungs import Rung
 FAULTS = """
 import unittest
 import torch
-from torch._subclasses.functional_tensor import FunctionalTensor
 
 @torch._dynamo.allow_in_graph
 def plus_one(x):
-    return x + (2 if isinstance(x, FunctionalTensor) else 1)  # wrong as soon as AOTAutograd traces it
+    return x + (1 if type(x) is torch.Tensor else 2)  # wrong as soon as AOTAutograd traces it
 
 def in_a_graph(x):
     return x + (5 if torch.compiler.is_compiling() else 1)  # wrong as soon as Dynamo captures it
@@ -29,7 +28,7 @@ class TestFaults(unittest.TestCase):
     def check(self, function):
         compiled = torch.compile(function, backend="aot_eager")
         self.assertEqual(compiled(torch.ones(3)).tolist(), [2.0, 2.0, 2.0])
-    def test_wrong_in_aot(self): self.check(plus_one)
+    def test_wrong_in_aot(self): self.check(lambda x: plus_one(x))
     def test_wrong_in_dynamo(self): self.check(in_a_graph)
     def test_wrong_without_a_compiler(self): self.check(lambda x: x)
 """
@@ -62,6 +61,9 @@ def test_the_first_rung_that_fails_in_the_same_way_names_the_stage(
     small.write_map(ladder="small")
     found = small.run(["tests/test_compiler.py"])
     told = {name.rpartition("::test_")[2]: line["observation"] for name, line in found.items() if "::test_" in name}
+    assert all("fails_from" in facts for facts in told.values()), {
+        name: (line["verdict"], line["reason"]) for name, line in found.items()
+    }
     assert {name: facts["fails_from"] for name, facts in told.items()} == {
         "from_two_on": "decomposition",
         "at_three_only": "codegen",
@@ -87,6 +89,9 @@ def test_the_rungs_of_torch(small: Small) -> None:
     small.write_map(ladder="pytorch")
     found = small.run(["tests/test_faults.py"], timeout=120.0)
     told = {name.rpartition("::test_")[2]: line["observation"] for name, line in found.items() if "::test_" in name}
+    assert all("fails_from" in facts for facts in told.values()), {
+        name: (line["verdict"], line["reason"]) for name, line in found.items()
+    }
     assert {name: facts["fails_from"] for name, facts in told.items()} == {
         "wrong_in_aot": "decomposition",
         "wrong_in_dynamo": "capture",
