@@ -193,7 +193,7 @@ def test_unknown_names_suggest_near_ones(harness):
 @pytest.fixture
 def wrongdoer(harness):
     """Registers a transform for the time of a test: `wrongdoer(apply)` gives a function that runs it."""
-    interface = harness.passes.interface
+    interface = harness.loaded.module("transform.interface")
     names = []
 
     def make(apply, **settings):

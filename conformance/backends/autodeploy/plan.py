@@ -97,6 +97,8 @@ def default_config(loaded: Loaded) -> dict[str, dict[str, Any]]:
 
 def configured(loaded: Loaded, option: str) -> dict[str, dict[str, Any]]:
     """The settings of every transform that can run on a micrograph, in AutoDeploy's order."""
+    if not loaded.seam.has("registry"):
+        return {}  # the stages that it serves are unavailable; capture needs none
     registry = loaded.seam.registry
     chosen: dict[str, dict[str, Any]] = {}
     for name, settings in copy.deepcopy(default_config(loaded)).items():
