@@ -118,6 +118,7 @@ def test_a_script_that_fails_without_the_compiler(triaged: Callable[..., Answer]
     assert "AssertionError: never" in found.lines()[0]
 
 
+@pytest.mark.slow
 def test_what_does_not_fail_alone_is_not_handed_over(triaged: Callable[..., Answer], tmp_path: Path) -> None:
     """The fault is in this process only: in a new interpreter the script is right."""
     with seeded.get("gelu_always_tanh"):

@@ -83,6 +83,7 @@ def test_the_first_rung_that_fails_in_the_same_way_names_the_stage(
     )
 
 
+@pytest.mark.slow
 def test_the_rungs_of_torch(small: Small) -> None:
     """The same with real compiles: no compiler, Dynamo, AOTAutograd."""
     small.write("tests/test_faults.py", FAULTS)
