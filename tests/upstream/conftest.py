@@ -2,19 +2,24 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 from small_project import Small
 
 
-@pytest.fixture(scope="session", autouse=True)
-def one_pycache(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
-    """Children share compiled modules: each test has a home of its own, and would compile pytest and torch anew."""
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setenv("PYTHONPYCACHEPREFIX", str(tmp_path_factory.mktemp("pycache")))
-        yield
+@pytest.fixture(scope="session")
+def pycache(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return tmp_path_factory.mktemp("pycache")
+
+
+@pytest.fixture(autouse=True)
+def environment_of_children(pycache: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Children share compiled modules: each test has a home of its own, and would compile pytest and torch anew. And the
+    small project needs no plugins. Set for each test: what stays in the environment reaches the tests of other folders."""
+    monkeypatch.setenv("PYTHONPYCACHEPREFIX", str(pycache))
+    monkeypatch.setenv("PYTEST_DISABLE_PLUGIN_AUTOLOAD", "1")
 
 
 @pytest.fixture

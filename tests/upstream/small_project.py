@@ -4,7 +4,6 @@ here."""
 from __future__ import annotations
 
 import json
-import os
 import platform
 import sys
 from pathlib import Path
@@ -94,9 +93,6 @@ stage = "codegen"
 checks = "what needs a GPU"
 needs = "gpu"
 """
-
-
-os.environ.setdefault("PYTEST_DISABLE_PLUGIN_AUTOLOAD", "1")  # for the children: the small project needs no plugins
 
 
 class Small:
