@@ -95,12 +95,12 @@ class Program:
 
     def _to_device(self, tensor: torch.Tensor, sides: dict[int, torch.Tensor]) -> torch.Tensor:
         if id(tensor) not in sides:
-            base = (
-                sides.get(id(tensor._base)) if tensor._is_view() else None
-            )  # a view of another input is a view of its side
+            # Views of one tensor are views of one side: compilers ask whether inputs that share memory have the same base.
+            base = tensor._base if tensor._is_view() else None
+            over = self._to_device(base, sides) if base is not None and base.dtype == tensor.dtype else None
             with seam.no_dispatch():
-                if base is not None and base.dtype == tensor.dtype:
-                    side = base.as_strided(tensor.size(), tensor.stride(), tensor.storage_offset())
+                if over is not None:
+                    side = over.as_strided(tensor.size(), tensor.stride(), tensor.storage_offset())
                 else:
                     side = self.memory.on_device(tensor.detach() if tensor.requires_grad else tensor)
             vars(side).update({k: v for k, v in vars(tensor).items() if k.startswith("_dynamo")})

@@ -50,7 +50,7 @@ def _put(memory: list[torch.UntypedStorage], content: list[torch.UntypedStorage]
 
 def _differ(one: torch.Tensor, other: torch.Tensor, atomic: bool) -> bool:
     if not atomic or not one.is_floating_point():
-        return not torch.equal(one.contiguous().view(torch.uint8), other.contiguous().view(torch.uint8))
+        return not torch.equal(_bytes(one), _bytes(other))
     # Places that no program wrote hold whatever was in the memory: only those that came out otherwise give the scale.
     moved = ~torch.isclose(one, other, rtol=0.0, atol=0.0, equal_nan=True)
     if not bool(moved.any()):
@@ -58,3 +58,7 @@ def _differ(one: torch.Tensor, other: torch.Tensor, atomic: bool) -> bool:
     tolerance = torch.finfo(one.dtype).eps ** 0.5
     scale = float(other[moved].abs().nan_to_num(0.0, 0.0, 0.0).max())
     return not torch.allclose(one[moved], other[moved], rtol=tolerance, atol=tolerance * scale, equal_nan=True)
+
+
+def _bytes(tensor: torch.Tensor) -> torch.Tensor:
+    return tensor.contiguous().reshape(-1).view(torch.uint8)
