@@ -50,6 +50,16 @@ def test_help_imports_nothing_that_takes_time() -> None:
     }
 
 
+def test_help_of_every_command_needs_no_torch() -> None:
+    """`conformance run --help` took 5 s of processor time while torch was imported for it."""
+    code = 'import sys; sys.modules["torch"] = None\nfrom conformance import cli\nfor name in cli.COMMANDS:\n' + (
+        "    cli.group.main([name, '--help'], standalone_mode=False)"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=300)
+    assert done.returncode == 0, done.stderr
+    assert done.stdout.count("Usage: ") == len(cli.COMMANDS)
+
+
 @pytest.fixture
 def pair(write: Write) -> list[Path]:
     versions = {"2.11.0": 1, "2.15.0": 2}

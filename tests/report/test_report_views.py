@@ -285,7 +285,8 @@ def test_the_published_records_can_be_read_on_a_phone(published: Path, view: str
 
 def test_the_headings_of_the_matrix_are_whole(published: Path, tab: Tab) -> None:
     page = tab.open(published, "#view=matrix")
-    cut = """() => [...document.querySelectorAll('#head .group :is(b, span)')].filter(one => one.scrollWidth > one.clientWidth).map(one => one.textContent)"""
+    cut = """() => [...document.querySelectorAll("#head .group :is(b, span)")]
+      .filter(one => one.scrollWidth > one.clientWidth).map(one => one.textContent)"""
     assert page.locator("#head .group").count() > 3
     assert page.evaluate(cut) == []
 
