@@ -107,7 +107,7 @@ def fusion_limited() -> Iterator[None]:
 # ---------------------------------------------------------------------------------------------- codegen
 
 
-@change("codegen", "pointwise.chain matmul.mm_add_bias")
+@change("codegen", "pointwise.chain reduction.softmax")
 def loops_without_vectors() -> Iterator[None]:
     """C++ loops are written with scalars only."""
     with torch._inductor.config.patch({"cpp.simdlen": 1}):

@@ -103,6 +103,8 @@ def run(chosen: Iterable[Fault], folder: Path, workers: int = 1) -> Iterator[Ans
             seconds[name] += took
         elif event.death is not None:
             wrong[name] = event.death.reason
+        else:
+            continue  # the job has ended, and said its answer before
         done.add((name, micrograph))
         if all(key in done for key in todo[: last[name] + 1] if key[0] in (name, UNCHANGED)):
             _write(folder / f"{name}.jsonl", found[name], expected.digest)
