@@ -377,6 +377,17 @@ def test_failing_otherwise_is_told_by_kinds_and_exceptions(run_of: RunOf) -> Non
     assert found.causes[0].text == "fails otherwise: crash KeyError → crash LoweringException"
 
 
+def test_new_failures_come_before_those_that_failed_otherwise(run_of: RunOf) -> None:
+    old = [cell(f"runtime/inductor/cpu/a.x{k}", "fail", findings=[finding("unfused")]) for k in range(3)]
+    new = [cell(f"runtime/inductor/cpu/a.x{k}", "fail", findings=[finding("wrong_result")]) for k in range(3)]
+    old += [cell("runtime/inductor/cpu/b.new")]
+    new += [cell("runtime/inductor/cpu/b.new", "fail", findings=[finding("wrong_result")])]
+    assert causes(between(run_of("old.jsonl", old), run_of("new.jsonl", new))) == [
+        ("wrong", "runtime", "pass → fail (wrong_result)", 1),
+        ("wrong", "runtime", "fails otherwise: unfused → wrong_result", 3),
+    ]
+
+
 def test_backends_and_targets_can_be_compared_with_each_other(run_of: RunOf) -> None:
     inductor = run_of("old.jsonl", compile_of("norm.a", "inductor", "cpu"))
     tensorrt = run_of("new.jsonl", compile_of("norm.a", "torch_tensorrt", "cuda", {"fusion": "fallback"}))

@@ -27,13 +27,14 @@ function mergedCauses(pairs) {
       (!q || cause.text.toLowerCase().includes(q) || D.rows[row].toLowerCase().includes(q)));
     if (!rows.length) continue;
     const key = [cause.rank, cause.stage, cause.text, backendOf(pair.new).split("_")[0]].join("\n");
-    const entry = found.get(key) ?? {rank: cause.rank, stage: cause.stage, text: cause.text, headline: cause.headline, then: cause.then, expected: true, parts: [], compiles: 0};
+    const entry = found.get(key) ?? {rank: cause.rank, stage: cause.stage, text: cause.text, headline: cause.headline, then: cause.then, expected: true, otherwise: true, parts: [], compiles: 0};
     entry.parts.push({pair, cause, rows});
     entry.compiles += rows.length;
     entry.expected &&= Boolean(cause.expected);
+    entry.otherwise &&= Boolean(cause.otherwise);
     found.set(key, entry);
   }
-  return [...found.values()].sort((a, b) => a.rank - b.rank || b.compiles - a.compiles || a.stage - b.stage);
+  return [...found.values()].sort((a, b) => a.rank - b.rank || a.otherwise - b.otherwise || b.compiles - a.compiles || a.stage - b.stage);
 }
 
 function movedView() {
