@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import errno
 import sys
-from importlib import import_module, metadata
+from importlib import import_module
 from typing import Any
 
 import click
@@ -69,6 +69,8 @@ class Lazy(click.Group):
 
 def _version(ctx: click.Context, _: click.Parameter, wanted: bool) -> None:
     if wanted and not ctx.resilient_parsing:
+        from importlib import metadata
+
         try:
             click.echo(f"conformance {metadata.version('torch-compiler-conformance')}")
         except metadata.PackageNotFoundError:

@@ -35,6 +35,7 @@ from conformance.target import Target
 
 UNCHANGED = "unchanged"
 MICROGRAPHS = 2  # of a change
+CI = ("guard_added", "pass_added", "no_cache_of_autograd")  # three stages, all seen on one micrograph
 LIMIT = 600.0  # seconds for one change
 Cells = list[tuple[dict[str, Any], dict[str, str]]]  # the lines of a record, each with its long texts
 
@@ -76,21 +77,21 @@ def changes(faults: int | None = 1) -> list[Fault]:
     return [*CHANGES.values(), *(fault for those in found.values() for fault in those[:faults])]
 
 
-def run(chosen: Iterable[Fault], folder: Path, workers: int = 1) -> Iterator[Answer]:
-    """Record the micrographs of the changes into `folder`, without and with each change; then answer for each."""
-    chosen = list(chosen)
+def run(chosen: Iterable[Fault], folder: Path, workers: int = 1, micrographs: int = MICROGRAPHS) -> Iterator[Answer]:
+    """Record so many micrographs of each change into `folder`, without and with the change; then answer for each."""
+    asked = {one.name: one.micrographs[:micrographs] for one in chosen}
     todo: list[tuple[str, str]] = [
-        (UNCHANGED, name) for name in dict.fromkeys(name for one in chosen for name in _micrographs(one))
+        (UNCHANGED, name) for name in dict.fromkeys(name for names in asked.values() for name in names)
     ]
-    todo += [(one.name, name) for one in chosen for name in _micrographs(one)]
+    todo += [(change, name) for change, names in asked.items() for name in names]
     expected = expectations.load(versions=environment.versions())
     found: dict[str, dict[str, Cells]] = {name: {} for name, _ in todo}
     seconds = dict.fromkeys(found, 0.0)
     wrong: dict[str, str] = {}
     backends.get("inductor").preload(Target.parse("cpu"))
-    micrographs = load()
-    judge = Judge(expected)
-    jobs = [Job(key, _measure, (*key, micrographs, judge)) for key in todo]
+    library, judge = load(), Judge(expected)
+    header = environment.header(["conformance", "selftest", "--moved"], expected.digest)
+    jobs = [Job(key, _measure, (*key, library, judge)) for key in todo]
     last = {name: place for place, (name, _) in enumerate(todo)}
     done: set[tuple[str, str]] = set()
     for event in Pool(workers, LIMIT).run(jobs):
@@ -107,18 +108,12 @@ def run(chosen: Iterable[Fault], folder: Path, workers: int = 1) -> Iterator[Ans
             continue  # the job has ended, and said its answer before
         done.add((name, micrograph))
         if all(key in done for key in todo[: last[name] + 1] if key[0] in (name, UNCHANGED)):
-            _write(folder / f"{name}.jsonl", found[name], expected.digest)
+            _write(folder / f"{name}.jsonl", found[name], header)
             if name != UNCHANGED:
                 yield _answer(seeded.get(name), folder, seconds[name], wrong.get(name) or wrong.get(UNCHANGED, ""))
 
 
-def _micrographs(change: Fault) -> tuple[str, ...]:
-    return change.micrographs[:MICROGRAPHS]
-
-
-def _measure(
-    name: str, micrograph: str, micrographs: dict[str, Any], judge: Judge, say: Callable[[object], None]
-) -> None:
+def _measure(name: str, micrograph: str, library: dict[str, Any], judge: Judge, say: Callable[[object], None]) -> None:
     """In a process of its own: the cells of one micrograph, with the change."""
     torch.set_num_threads(THREADS)
     start = time.monotonic()
@@ -126,7 +121,7 @@ def _measure(
         with nullcontext() if name == UNCHANGED else seeded.get(name):
             FRESH.close()  # fresh processes must have the change, too
             found = results_here(
-                micrographs[micrograph], backends.get("inductor"), Target.parse("cpu"), judge=judge
+                library[micrograph], backends.get("inductor"), Target.parse("cpu"), judge=judge
             ).values()
     except Exception as error:  # a change that cannot be made in this version
         say(first_line(error))
@@ -134,8 +129,8 @@ def _measure(
     say(([(result.to_json(), result.observation.texts) for result in found], time.monotonic() - start))
 
 
-def _write(path: Path, found: dict[str, Cells], digest: str) -> None:
-    writer = Writer(path, environment.header(["conformance", "selftest", "--moved"], digest))
+def _write(path: Path, found: dict[str, Cells], header: dict[str, Any]) -> None:
+    writer = Writer(path, header)
     try:
         for cells in found.values():
             for line, texts in cells:
@@ -149,8 +144,10 @@ def _answer(change: Fault, folder: Path, seconds: float, unavailable: str) -> An
         return Answer(change, unavailable=unavailable)
     old, new = (load_records([folder / f"{name}.jsonl"])[0] for name in (UNCHANGED, change.name))
     before, after, _ = sides(old, new)
-    causes = [cause for cause in compare(before, after).causes if cause.rank != BOOKKEEPING]
-    return Answer(change, causes, seconds)
+    found = compare(before, after)
+    if not found.compared:
+        return Answer(change, unavailable="no cell of the two records could be compared")
+    return Answer(change, [cause for cause in found.causes if cause.rank != BOOKKEEPING], seconds)
 
 
 def markdown(answers: Iterable[Answer]) -> str:
@@ -167,7 +164,7 @@ def markdown(answers: Iterable[Answer]) -> str:
     for answer in asked:
         change, causes = answer.change, answer.causes
         ranks = ", ".join(cause.rank for cause in causes)
-        count = ", ".join(f"{len(cause.compiles)} of {len(_micrographs(change))}" for cause in causes)
+        count = ", ".join(f"{len(cause.compiles)} of {len(change.micrographs[:MICROGRAPHS])}" for cause in causes)
         named = answer.named + ("" if answer.right else " ✗")
         shown = f"`{answer.text[:160]}`".replace("|", "\\|") if answer.text else ""
         rows.append(f"| {change.name} | {change.what} | {answer.wanted} | {named} | {ranks} | {shown} | {count} |")

@@ -32,7 +32,9 @@ FAULTS_A_STAGE = 2  # for --ci
     "--culprits", is_flag=True, help="not the suite but triage, with wrong-result faults: is the culprit named, too?"
 )
 @click.option(
-    "--ci", is_flag=True, help=f"only {FAULTS_A_STAGE} faults a stage, of Inductor on the CPU: minutes, not an hour"
+    "--ci",
+    is_flag=True,
+    help=f"only {FAULTS_A_STAGE} faults a stage, of Inductor on the CPU (--moved: 3 changes): minutes, not an hour",
 )
 @click.option(
     "--moved",
@@ -62,7 +64,7 @@ def selftest(
 ) -> int:
     """Break the compilers on purpose; see whether the suite notices, and where it points."""
     if moved:
-        return _moved(only, listing, workers, record, table)
+        return _moved(only, listing, ci, workers, record, table)
     from conformance import seeded
     from conformance.seeded import selftest as runner
     from conformance.seeded.scoreboard import Board
@@ -183,7 +185,9 @@ def _culprits(answers: list[Any], known: list[Any], faults: dict[str, Any], docu
     return 0 if naming.enough else 1
 
 
-def _moved(only: tuple[str, ...], listing: bool, workers: int, folder: Path | None, document: Path | None) -> int:
+def _moved(
+    only: tuple[str, ...], listing: bool, ci: bool, workers: int, folder: Path | None, document: Path | None
+) -> int:
     """With --only, whichever changes and faults of Inductor on the CPU are named; else the changes and a fault a stage."""
     import tempfile
 
@@ -194,12 +198,14 @@ def _moved(only: tuple[str, ...], listing: bool, workers: int, folder: Path | No
         if not any(_chosen(one, glob) for one in known.values()):
             raise unknown("seeded change", glob, known)
     chosen = [one for one in known.values() if any(_chosen(one, glob) for glob in only)] or movement.changes()
+    if ci:
+        chosen = [known[name] for name in movement.CI]
     if listing:
         console().print(_catalogue(chosen))
         return 0
     progress, answers = console(stderr=True), []
     with tempfile.TemporaryDirectory() as temporary:
-        for answer in movement.run(chosen, folder or Path(temporary), workers):
+        for answer in movement.run(chosen, folder or Path(temporary), workers, 1 if ci else movement.MICROGRAPHS):
             answers.append(answer)
             told = answer.unavailable or f"{answer.named}: {answer.text or 'the same'}, {answer.seconds:.0f} s"
             progress.print(f"{len(answers)}/{len(chosen)} {answer.change.name}: {told}", style="dim", markup=False)
