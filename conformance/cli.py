@@ -39,7 +39,7 @@ COMMANDS = {
     "expect": ("conformance.triage.commands", "Write an expectation for a known defect."),
     "fuzz": ("conformance.fuzz.commands", "Search for new defects: shapes, strides, guards, graphs."),
     "pin": ("conformance.fuzz.commands", "Keep a finding of the fuzzer as an example."),
-    "fidelity": ("conformance.commands.fidelity", "Compare kernels made without a GPU with a real GPU's."),
+    "fidelity": ("conformance.headless.commands", "Compare kernels made without a GPU with a real GPU's."),
     "upstream": ("conformance.upstream.commands", "Run a compiler's own tests from a checkout, by stage."),
 }
 

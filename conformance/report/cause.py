@@ -118,7 +118,7 @@ def causes(compiles: Iterable[Compile]) -> list[Cause]:
     return sorted(causes, key=_order)
 
 
-def _order(cause: Cause) -> tuple[int, bool, int, int, str]:
+def _order(cause: Cause) -> tuple[int, bool, int, tuple[int, str], str]:
     """The costliest class first; in it new failures before those that were failures already, then the most compiles."""
     otherwise = cause.otherwise and cause.rank != FIXED
     return CLASSES.index(cause.rank), otherwise, -len(cause.compiles), stage_rank(cause.stage), cause.text
