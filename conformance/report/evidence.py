@@ -49,7 +49,7 @@ class Evidence:
 
     def problems(self) -> Iterable[str]:
         if self.missing:
-            yield f"{self.missing:,} texts are not beside their records: keep the folder NAME.texts beside NAME.jsonl"
+            yield f"{self.missing:,} texts are not beside their records: keep NAME.texts or NAME.texts.xz beside NAME.jsonl"
         if self.left_out:
             yield f"{self.left_out:,} texts are left out of the page: together they are too large for one file"
 

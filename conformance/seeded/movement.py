@@ -31,6 +31,7 @@ from conformance.report.load import load as load_records
 from conformance.seeded.changes import CHANGES, QUIET
 from conformance.seeded.fault import Fault
 from conformance.session import results_here
+from conformance.stage import STAGES
 from conformance.target import Target
 
 UNCHANGED = "unchanged"
@@ -74,7 +75,7 @@ def changes(faults: int | None = 1) -> list[Fault]:
     for fault in seeded.all_faults().values():
         if (fault.backend, fault.target) == ("inductor", "cpu"):
             found.setdefault(fault.stage.value, []).append(fault)
-    return [*CHANGES.values(), *(fault for those in found.values() for fault in those[:faults])]
+    return [*CHANGES.values(), *(fault for stage in STAGES for fault in found[stage.value][:faults])]
 
 
 def run(chosen: Iterable[Fault], folder: Path, workers: int = 1, micrographs: int = MICROGRAPHS) -> Iterator[Answer]:
@@ -155,8 +156,8 @@ def markdown(answers: Iterable[Answer]) -> str:
     asked = [answer for answer in answers if not answer.unavailable]
     right = sum(answer.right for answer in asked)
     rows = [
-        f"{right} of {len(asked)} changes named as the one cause, at the stage where they were made "
-        f"(torch {environment.versions().get('torch', '')}).",
+        f"torch {environment.versions().get('torch', '')}: {right} of {len(asked)} answers are right: the change is the one "
+        "cause and at the stage where it was made, or nothing is named where no stage shows it.",
         "",
         "| change | what the compiler does otherwise | made in | the diff names | class | what moved there | compiles |",
         "| --- | --- | --- | --- | --- | --- | --- |",
