@@ -35,7 +35,7 @@ def test_a_packed_record_shows_its_texts_without_the_folder(record: Path, tmp_pa
     assert run.text(trace.digest(TEXTS["code"])) is None
     made = CliRunner().invoke(matrix, [str(record), "-o", str(tmp_path / "page.html")])
     assert made.exit_code == 0
-    assert "1 texts are not beside their records" in (tmp_path / "page.html").read_text()
+    assert "1 text is not beside the records" in (tmp_path / "page.html").read_text()
 
 
 def test_a_record_without_texts_is_said(write: Write) -> None:

@@ -25,7 +25,7 @@ def recorded(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, str]:
     return folder, done.stdout
 
 
-@pytest.mark.parametrize("name, stage", zip(movement.CI, ("capture", "postgrad", "cache"), strict=True))
+@pytest.mark.parametrize("name, stage", list(zip(movement.CI, ("capture", "postgrad", "cache"), strict=True)))
 def test_a_change_of_a_stage_is_the_single_first_cause(recorded: tuple[Path, str], name: str, stage: str) -> None:
     folder, said = recorded
     old, new = (load([folder / f"{one}.jsonl"])[0] for one in (movement.UNCHANGED, name))
