@@ -103,7 +103,9 @@ function classSection(rank, causes) {
 }
 
 function causeItem(cause) {
-  const where = [...new Set(cause.parts.map(part => seriesLabel(part.pair.new)))];
+  // Where one series is compared, its name is in the headline: an example says more.
+  const one = chosenPairs().length === 1 ? D.rows[cause.parts[0].rows[0]] : "";
+  const where = one ? [one] : [...new Set(cause.parts.map(part => seriesLabel(part.pair.new)))];
   const item = h("details", {class: "cause"}, h("summary", {}, h("span", {class: "stage"}, D.stages[cause.stage]), h("span", {class: "what"}, cause.headline, cause.expected ? h("span", {class: "soft"}, " (expected)") : null),
     h("span", {class: "n"}, counted(cause.compiles, "compile")), h("span", {class: "where soft"}, where.length > 2 ? `${where.length} series` : where.join(", "))));
   item.addEventListener("toggle", () => { if (item.open && item.children.length === 1) item.append(...cause.parts.map(part => causePart(part, cause.parts.length > 1))); });
