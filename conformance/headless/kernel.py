@@ -107,7 +107,7 @@ class Kernel:
             else:
                 self._ordered = True
                 tensors = {name: value for name, value in values.items() if isinstance(value, torch.Tensor)}
-                self.races = races.found(launch, tensors, "atomic" in self.source)
+                self.races = races.found(launch, tensors, "tl.atomic_" in self.source)
         except NotInterpretable:
             raise
         except Exception as error:

@@ -49,8 +49,12 @@ def _put(memory: list[torch.UntypedStorage], content: list[torch.UntypedStorage]
 
 
 def _differ(one: torch.Tensor, other: torch.Tensor, atomic: bool) -> bool:
-    if atomic and one.is_floating_point():
-        tolerance = torch.finfo(one.dtype).eps ** 0.5
-        scale = float(other.abs().nan_to_num(0.0, 0.0, 0.0).max()) if other.numel() else 0.0
-        return not torch.allclose(one, other, rtol=tolerance, atol=tolerance * scale, equal_nan=True)
-    return not torch.equal(one.contiguous().view(torch.uint8), other.contiguous().view(torch.uint8))
+    if not atomic or not one.is_floating_point():
+        return not torch.equal(one.contiguous().view(torch.uint8), other.contiguous().view(torch.uint8))
+    # Places that no program wrote hold whatever was in the memory: only those that came out otherwise give the scale.
+    moved = ~torch.isclose(one, other, rtol=0.0, atol=0.0, equal_nan=True)
+    if not bool(moved.any()):
+        return False
+    tolerance = torch.finfo(one.dtype).eps ** 0.5
+    scale = float(other[moved].abs().nan_to_num(0.0, 0.0, 0.0).max())
+    return not torch.allclose(one[moved], other[moved], rtol=tolerance, atol=tolerance * scale, equal_nan=True)

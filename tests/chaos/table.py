@@ -4,13 +4,15 @@ from __future__ import annotations
 
 import contextlib
 import io
+import itertools
 import json
 import os
 import resource
 import signal
 import sys
+import tempfile
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -215,32 +217,47 @@ def full_disk(how: str, folder: Path, size: int) -> dict[str, Any]:
     return {"code": code, "whole": whole, "printed": log.read_text("utf-8", "replace")}
 
 
-def main() -> int:
-    """The whole table, to standard output as Markdown."""
-    import tempfile
+WAYS = tuple(itertools.product(("run", "pytest"), (1, 2), ("one", "all")))
+HEAD = """| fault | command | -n | stages | guilty cell | exit code | seconds | ok |
+| --- | --- | --- | --- | --- | --- | --- | --- |"""
 
-    rows: list[Result] = []
-    for fault in FAULTS:
-        for how in ("run", "pytest"):
-            for workers in (1, 2):
-                for stages in ("one", "all"):
-                    with (
-                        tempfile.TemporaryDirectory(prefix="conformance-chaos-") as folder,
-                        contextlib.redirect_stderr(io.StringIO()),
-                    ):
-                        rows.append(run(fault, how, workers, stages, Path(folder)))
-                    print(
-                        f"{fault} {how} -n {workers} {stages}: {rows[-1].problems() or 'ok'}",
-                        file=sys.stderr,
-                        flush=True,
-                    )
-    print(
-        "| fault | command | -n | stages | guilty cell | exit code | seconds | ok |\n| --- | --- | --- | --- | --- | --- | --- | --- |"
-    )
-    for row in rows:
+
+def main() -> int:
+    """The whole table, to standard output as Markdown; a line a row to standard error as it goes."""
+    lines, bad = [HEAD], 0
+
+    def add(
+        fault: str, how: str, workers: int, stages: str, cell: str, code: Any, seconds: str, wrong: list[str]
+    ) -> None:
+        nonlocal bad
+        bad += bool(wrong)
+        ok = "; ".join(wrong) or "yes"
+        lines.append(f"| {fault} | {how} | {workers} | {stages} | {cell} | {code} | {seconds} | {ok} |")
+        print(f"{fault} {how} -n {workers} {stages}: {ok}", file=sys.stderr, flush=True)
+
+    for fault, (how, workers, stages) in itertools.product(FAULTS, WAYS):
+        with _quiet_folder() as folder:
+            row = run(fault, how, workers, stages, folder)
         reason = row.reason.replace("|", "\\|")[:90]
-        ok = "yes" if not row.problems() else "; ".join(row.problems())
-        print(
-            f"| {row.fault} | {row.how} | {row.workers} | {row.stages} | {row.verdict}: {reason} | {row.code} | {row.seconds:.0f} | {ok} |"
-        )
-    return 1 if any(row.problems() for row in rows) else 0
+        add(fault, how, workers, stages, f"{row.verdict}: {reason}", row.code, f"{row.seconds:.0f}", row.problems())
+    for how, workers in itertools.product(("run", "pytest"), (1, 2)):
+        with _quiet_folder() as folder:
+            told = killed_controller(how, workers, folder)
+        wrong = [f"processes left: {told['left'][:2]}"] if told["left"] else []
+        wrong += [] if told["lines"] == 29 else [f"{told['lines']} lines after --resume, not 29"]
+        add("killed controller", how, workers, "all", f"{told['kept']} lines kept, resumed", told["code"], "", wrong)
+    for how, size in itertools.product(("run", "pytest"), (2500, 6000)):
+        with _quiet_folder() as folder:
+            told = full_disk(how, folder, size)
+        wrong = [] if told["whole"] else ["the record ends in the middle of a line"]
+        wrong += ["a traceback was printed"] if "Traceback" in told["printed"] else []
+        wrong += [] if told["code"] == 2 else [f"exit code {told['code']}, not 2"]
+        add(f"disk full after {size} bytes", how, 1, "all", "the record is whole", told["code"], "", wrong)
+    print("\n".join(lines))
+    return 1 if bad else 0
+
+
+@contextlib.contextmanager
+def _quiet_folder() -> Iterator[Path]:
+    with tempfile.TemporaryDirectory(prefix="conformance-chaos-") as folder, contextlib.redirect_stderr(io.StringIO()):
+        yield Path(folder)

@@ -32,6 +32,7 @@ from conformance.target import CPU
 from conformance.verdict import Kind, Verdict
 
 LIBRARY = load()
+backends.get("inductor").preload(CPU)  # else each of those processes imports it
 FRESH.prepare()  # for scenarios that are played in other processes: before any test starts threads
 
 

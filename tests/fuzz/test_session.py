@@ -118,7 +118,7 @@ def test_a_hang_is_cut_off_and_the_run_goes_on(kept: Path, monkeypatch: pytest.M
 
 def test_a_hang_that_hears_no_signal_ends_the_process_and_another_goes_on(kept: Path) -> None:
     options = (
-        "-b lying -m pointwise.chain --plugin tests.fuzz.faulty_backends --patience 15 --no-guards --profile ci --json"
+        "-b lying -m pointwise.chain --plugin tests.fuzz.faulty_backends --patience 6 --no-guards --profile ci --json"
     )
     env = {**os.environ, "LYING_FAULT": "deaf hang", "CONFORMANCE_HOME": str(kept)}
     ended = subprocess.run(

@@ -21,6 +21,8 @@ from conformance.stage import Stage
 from conformance.target import Target
 from conformance.verdict import Kind
 
+pytestmark = pytest.mark.own_process  # it forks, or compiles with a patched compiler
+
 
 class Rows(Micrograph):
     """Enough elements for several programs of a grid."""

@@ -25,7 +25,7 @@ from conformance.target import Target
 from conformance.trace import Observation
 from conformance.verdict import Kind
 
-pytestmark = pytest.mark.library
+pytestmark = [pytest.mark.library, pytest.mark.own_process]
 OURS = load(Path(__file__).parent / "micrographs.py")
 LIFTS = not missing(installed()) and seam.has("lift_buffers")
 Proceed = Callable[..., Any]

@@ -19,6 +19,7 @@ from conformance.triage.runs import Runs
 from conformance.triage.script_search import Search
 from conformance.triage.script_triage import checked, early_environment, made_ready
 
+pytestmark = pytest.mark.own_process  # it forks, or compiles with a patched compiler
 HEAD = "import sys\nimport torch\n\ntorch.manual_seed(0)\nx, y = torch.randn(6, 33), torch.randn(6, 33)\n"
 TAIL = "\nwant, got = f(x, y), torch.compile(f)(x, y)\nsys.exit(not torch.allclose(want, got, atol=1e-4))\n"
 GUARD = """

@@ -14,6 +14,7 @@ import torch
 from conformance import headless, scenario
 from conformance.backends.base import Backend, Case, Compiled, all_unavailable
 from conformance.backends.inductor.seam import seam
+from conformance.backends.inductor.vector_probe import know_vector_instructions
 from conformance.inputs import Tensor
 from conformance.seam import Seam
 from conformance.stage import Stage
@@ -114,9 +115,9 @@ class InductorBackend(Backend):
         for key in ("torch_key",) if torch.cuda.is_available() else ("system_key", "torch_key"):
             if seam.has(key):
                 getattr(seam, key)()
-        if target.name == "cpu" and seam.has("pick_vec_isa"):
-            bool(seam.pick_vec_isa())  # its truth is what is asked of the C++ compiler; the answer is kept on disk
-        if target.name == "cpu":  # registering those of a GPU makes a CUDA context, and no process could be forked then
+        if target.name == "cpu":
+            know_vector_instructions()
+            # registering those of a GPU makes a CUDA context, and no process could be forked then
             _register_patterns(torch.device("cpu"))
 
     def triage_adapter(self) -> Any:
@@ -156,6 +157,8 @@ class InductorBackend(Backend):
             "torch._inductor.config.shape_padding = False": "GPU targets: whether a matmul is padded is decided by a stopwatch, "
             "so that the same program would not be made twice",
             "TORCHINDUCTOR_CACHE_DIR": "a new folder for every compile: each starts from empty caches",
+            "TORCHINDUCTOR_VEC_ISA_OK=1": "where every vector instruction set of this CPU was tried and works: Inductor would "
+            "try them in every process",
             "torch.set_num_threads": "the same number in every process (`--threads`): generated code depends on it",
         }
 

@@ -72,7 +72,7 @@ def _key(command: str) -> tuple[str, str]:
     sources = [word for word in words[1:] if word.endswith((".cpp", ".hpp")) and os.path.isfile(word)]
     if len(sources) != 1 or output in sources:
         return "", ""
-    hashed = hashlib.sha256(f"{torch.__version__}\0{_compiler(words[0])}\0".encode())
+    hashed = hashlib.sha256(f"{torch.__version__}\0{compiler_identity(words[0])}\0".encode())
     for word in words:
         hashed.update(("source" if word in sources else "output" if word == output else word).encode() + b"\0")
     hashed.update(Path(sources[0]).read_bytes())
@@ -80,7 +80,7 @@ def _key(command: str) -> tuple[str, str]:
 
 
 @cache
-def _compiler(name: str) -> str:
+def compiler_identity(name: str) -> str:
     """Which compiler it is: its version, and on which processor `-march=native` is resolved."""
     said = subprocess.run([name, "--version"], capture_output=True, text=True).stdout
     return said + torch.backends.cpu.get_cpu_capability() + _processor()

@@ -52,6 +52,7 @@ NAMES = {
     "fallbacks": Name("torch._inductor.lowering:fallbacks", (DECOMPOSITION,)),
     # The C++ compiler.
     "pick_vec_isa": Name("torch._inductor.cpu_vec_isa:pick_vec_isa", (CODEGEN,)),
+    "valid_vec_isas": Name("torch._inductor.cpu_vec_isa:valid_vec_isa_list", NO_STAGE),
     "run_cpp_compiler": Name("torch._inductor.cpp_builder:_run_compile_cmd", NO_STAGE),
     # Caches.
     "artifacts": Name("torch.compiler._cache:CacheArtifactManager", (CACHE,)),
