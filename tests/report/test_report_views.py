@@ -303,6 +303,16 @@ def test_a_table_beside_the_panel_is_whole_and_no_tip_covers_it(published: Path,
     assert page.locator("#tip.on").count() == 0
 
 
+def test_two_graphs_stand_one_above_the_other_on_a_phone(made: Path, phone: Tab) -> None:
+    page = phone.open(made, "#pair=inductor cpu: 2.11.0 .. 2.12.0")
+    page.click(".cause:has-text('aten.rsqrt') > summary")
+    page.wait_for_selector(".cause .sides")
+    shown = "all => all.filter(one => one.checkVisibility() && one.textContent).map(one => one.getBoundingClientRect().width)"
+    widths = page.eval_on_selector_all(".cause .sides td:not(.m, .fold)", shown)
+    assert len(widths) == 5 and min(widths) > 250  # of three lines two differ
+    assert page.evaluate(CLIPPED) == []
+
+
 def test_the_answer_is_the_first_thing_on_a_phone(made: Path, phone: Tab) -> None:
     page = phone.open(made)
     assert page.locator("#class-wrong .cause").bounding_box()["y"] < 844
