@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import errno
 import sys
-from importlib import import_module, metadata
+from importlib import import_module
 from typing import Any
 
 import click
@@ -30,6 +30,7 @@ COMMANDS = {
     ),
     "diff": ("conformance.report.commands", "Which stage moved between two records: ranked by cost, one line a cause."),
     "history": ("conformance.report.commands", "With which version each cause came, over many records."),
+    "pack": ("conformance.report.commands", "The long texts of records as one file each, to be published."),
     "pass": ("conformance.autodeploy.commands", "An AutoDeploy pass: the graph before and after."),
     "candidates": ("conformance.autodeploy.commands", "Fusion candidates in a folder of AutoDeploy graph dumps."),
     "get": ("conformance.autodeploy.commands", "Get the sources that a backend needs."),
@@ -69,6 +70,8 @@ class Lazy(click.Group):
 
 def _version(ctx: click.Context, _: click.Parameter, wanted: bool) -> None:
     if wanted and not ctx.resilient_parsing:
+        from importlib import metadata
+
         try:
             click.echo(f"conformance {metadata.version('torch-compiler-conformance')}")
         except metadata.PackageNotFoundError:

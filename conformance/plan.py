@@ -8,7 +8,6 @@ from collections.abc import Iterable
 from dataclasses import asdict, dataclass, field
 from typing import Any, Required, TypedDict
 
-from conformance import backends, library
 from conformance.cell import Cell, select
 from conformance.errors import UsageError, unknown
 from conformance.files import mismatch, parse_json
@@ -98,6 +97,8 @@ def select_cells(
     folder: str | None = None,
 ) -> tuple[Cell, ...]:
     """The cells that the options of a run select. Anything unknown is named. A backend for which no target is given takes its own."""
+    from conformance import backends, library  # they import torch
+
     known = [stage.value for stage in STAGES]
     for name in stage_names:
         if name not in known:

@@ -1,7 +1,8 @@
 """A run on disk: JSON Lines, a header and then a line a cell, appended as each ends. docs/record.md has the schema.
 
-Long texts (graphs, sources, guards) are in a folder beside the record, by digest: `run.jsonl` →
-`run.texts/<digest>.txt`. `read` is the only function that reads a record, and `Writer` the only class that writes one.
+Long texts (graphs, sources, guards) are beside the record, by digest: `run.jsonl` → `run.texts/<digest>.txt`, or all of
+them in one file, `run.texts.xz` (packed_texts.py). `read` is the only function that reads a record, and `Writer` the only
+class that writes one.
 """
 
 from __future__ import annotations
@@ -16,6 +17,7 @@ import tempfile
 from collections.abc import Iterator, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field
+from functools import cached_property
 from pathlib import Path
 from typing import Annotated, Any, Required, TypedDict
 
@@ -23,6 +25,7 @@ import msgspec
 
 from conformance.errors import UsageError, encodable
 from conformance.files import MAX_DEPTH, depth, mismatch, open_regular, read_regular
+from conformance.packed_texts import read_packed
 from conformance.trace import digest
 from conformance.verdict import Verdict
 
@@ -104,15 +107,21 @@ class Run:
     cells: dict[str, dict[str, Any]] = field(default_factory=dict)
     problems: list[str] = field(default_factory=list)
 
+    @cached_property
+    def packed(self) -> dict[str, str]:
+        """The texts of the compressed file beside the record, by digest."""
+        return read_packed(self.path)
+
     def text(self, key: str) -> str | None:
-        """The long text with this digest. None where there is none, or where the file does not have that digest."""
+        """The long text with this digest, from the folder or the file beside the record. None where there is none, or
+        where the file does not have that digest."""
         if not is_digest(key):
             return None
         file = texts_folder(self.path) / f"{key}.txt"
         try:
             raw = b"" if file.is_symlink() else read_regular(file, "the text", MAX_TEXT)
         except UsageError:
-            return None
+            return self.packed.get(key)
         return raw.decode("utf-8", "replace") if hashlib.sha256(raw).hexdigest().startswith(key) else None
 
 

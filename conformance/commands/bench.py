@@ -17,7 +17,7 @@ from rich.table import Table
 
 from conformance import paths
 from conformance.cell import select
-from conformance.library import load
+from conformance.report.document import console
 
 
 @click.command("bench")
@@ -31,19 +31,21 @@ from conformance.library import load
 @click.option("--json", "as_json", is_flag=True, help="print the numbers as JSON")
 def bench(glob: str, part: tuple[str, ...], as_json: bool) -> int:
     """Traced ÷ bare compile; the suite ÷ bare compiles; a second run ÷ the first."""
+    from conformance.library import load
+
     names = select(load(), glob, "micrograph")
     rows: list[tuple[str, float, str]] = []
-    console = Console(stderr=True)
+    progress = Console(stderr=True)
     if not part or "trace" in part:
-        with console.status(f"bare and traced compiles of {len(names)} micrographs"):
+        with progress.status(f"bare and traced compiles of {len(names)} micrographs"):
             rows.append(_trace(names))
     if not part or "suite" in part:
-        with console.status(f"bare compiles, then two runs of the suite on {len(names)} micrographs"):
+        with progress.status(f"bare compiles, then two runs of the suite on {len(names)} micrographs"):
             rows += _suite(names)
     if "headless" in part:
         from conformance.headless import bench as headless
 
-        with console.status(f"C++ for the CPU, Triton for one target and for four: {len(names)} micrographs"):
+        with progress.status(f"C++ for the CPU, Triton for one target and for four: {len(names)} micrographs"):
             rows += headless.measure(names)
     if "tensorrt" in part:
         rows += _tensorrt(names)
@@ -64,7 +66,7 @@ def bench(glob: str, part: tuple[str, ...], as_json: bool) -> int:
         table.add_column(column)
     for what, value, goal in rows:
         table.add_row(what, f"{value:.2f}", goal)
-    Console().print(table)
+    console().print(table)
     return 0
 
 
@@ -75,6 +77,7 @@ def _trace(names: list[str]) -> tuple[str, float, str]:
     from conformance import backends, oracle
     from conformance.backends.base import Case
     from conformance.backends.inductor.compiled import empty_caches
+    from conformance.library import load
     from conformance.stage import STAGES, Stage
     from conformance.target import CPU
 

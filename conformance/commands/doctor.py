@@ -5,10 +5,8 @@ from __future__ import annotations
 import json
 
 import click
-from rich.console import Console
 
-from conformance import backends
-from conformance.target import Target
+from conformance.report.document import console
 
 
 @click.command("doctor")
@@ -16,6 +14,9 @@ from conformance.target import Target
 @click.option("--json", "as_json", is_flag=True, help="for machines")
 def doctor(backend: tuple[str, ...], as_json: bool) -> None:
     """What can be observed here, per backend, target and stage, and why not the rest."""
+    from conformance import backends
+    from conformance.target import Target
+
     names = backend or [name for name in backends.names() if name != "eager"]
     found = {name: backends.get(name) for name in names}
     versions = {name: b.versions() for name, b in found.items()}
@@ -31,7 +32,7 @@ def doctor(backend: tuple[str, ...], as_json: bool) -> None:
         return
     from conformance.report.terminal import doctor_table
 
-    Console().print(doctor_table(reasons, versions))
+    console().print(doctor_table(reasons, versions))
     for name, changed in settings.items():
         if changed:
             click.echo(f"\nSettings of {name} that the suite changes:")

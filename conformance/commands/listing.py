@@ -10,7 +10,6 @@ import click
 from rich.table import Table
 
 from conformance.cell import select
-from conformance.library import load
 from conformance.report.document import console
 from conformance.report.style import counted
 from conformance.stage import STAGES
@@ -31,6 +30,8 @@ def listing(glob: str, folder: str, what: str | None, as_json: bool) -> None:
             stage = check.stage.value if check.stage else "any stage"
             click.echo(f"{check.id}  {stage:<14} {check.title}")
         return
+    from conformance.library import load
+
     library = load(folder)
     chosen = {name: library[name] for name in select(library, glob, "micrograph")}
     if what == "cells":

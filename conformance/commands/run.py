@@ -7,19 +7,21 @@ import sys
 import time
 from collections.abc import Iterable
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import click
 from rich.console import Console
 
-from conformance import environment, paths
+from conformance import paths
 from conformance.cell import Cell
-from conformance.commands.progress import RunProgress
 from conformance.errors import UsageError
 from conformance.plan import THREADS, Plan, cores, select_cells
 from conformance.plugins import load_plugins
 from conformance.record import Run, Writer, is_unexpected, read
-from conformance.session import Ended, Session
 from conformance.verdict import Verdict
+
+if TYPE_CHECKING:
+    from conformance.session import Session
 
 INTERRUPTED = 130
 
@@ -89,6 +91,8 @@ def run(
     annotations: bool,
 ) -> int:
     """Run the suite; print the matrix."""
+    from conformance.session import Session  # torch takes seconds: not for --help
+
     if trtllm_src:
         os.environ["TRTLLM_SRC"] = trtllm_src
     if resume and record is None:
@@ -121,6 +125,10 @@ def run(
 
 def carry_out(session: Session, path: Path, resume: bool, workers: int) -> None:
     """Run what the record does not have yet, and write it there, a line a cell, as each case ends."""
+    from conformance import environment
+    from conformance.commands.progress import RunProgress
+    from conformance.session import Ended
+
     plan = session.plan
     header = environment.header(["conformance", *sys.argv[1:]], session.expected.digest)
     writer = Writer(path, header, resume=resume)
@@ -140,20 +148,22 @@ def carry_out(session: Session, path: Path, resume: bool, workers: int) -> None:
 
 
 def _report(done: Run, cells: Iterable[Cell], seconds: float, junit: Path | None, annotations: bool) -> int:
+    from conformance.report.document import console
+    from conformance.report.style import counted
     from conformance.report.terminal import findings_list, matrix_table, reasons_list
 
     asked = {str(cell) for cell in cells}
     lines = {name: line for name, line in done.cells.items() if name in asked}
-    console = Console()
-    console.print(matrix_table(lines, rows=len(lines)))
-    console.print(reasons_list(lines))
+    out = console()
+    out.print(matrix_table(lines, rows=len(lines)))
+    out.print(reasons_list(lines))
     bad = {name: line for name, line in lines.items() if is_unexpected(line)}
     if bad:
-        console.print(findings_list(bad))
+        out.print(findings_list(bad))
     for problem in done.problems:
         click.echo(problem, err=True)
-    count = "1 cell" if len(lines) == 1 else f"{len(lines)} cells"
-    console.print(f"{count}, {len(bad)} unexpected, {seconds:.0f} s; record: {_near(done.path)}", style="dim")
+    count = counted(len(lines), "cell")
+    out.print(f"{count}, {len(bad)} unexpected, {seconds:.0f} s; record: {_near(done.path)}", style="dim")
     if junit:
         from conformance.report.junit import write_junit
 

@@ -16,7 +16,6 @@ from rich.live import Live
 from rich.table import Table
 
 from conformance.errors import UsageError, unknown
-from conformance.library import load
 
 
 @click.command("fuzz")
@@ -98,6 +97,8 @@ def fuzz(
     reasons = found.unavailable(where)
     if len(reasons) == 7:
         raise UsageError(f"{backend} cannot be fuzzed here for {where}: {next(iter(reasons.values()))}")
+    from conformance.library import load
+
     library = load(folder)
     named = [glob for glob in globs if glob != GRAPHS]
     for glob in named:

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from conformance.report import facts
 from conformance.report.address import Address
 from conformance.report.change import SEVERITY, Change, common_path, fact_name
-from conformance.report.facts import BOOKKEEPING, CLASSES, CODE
+from conformance.report.facts import BOOKKEEPING, CLASSES, CODE, FIXED
 from conformance.report.style import stage_rank
 
 
@@ -69,6 +69,11 @@ class Cause:
         return any(not one.expected for one in self.compiles)
 
     @property
+    def otherwise(self) -> bool:
+        """Did every one of the compiles fail before, in another way? It costs a user less than a new failure."""
+        return all(one.worst.was is not None and bool(one.worst.was.rank) for one in self.compiles)
+
+    @property
     def headline(self) -> str:
         """The text, and before it what it led to at a later stage of the example."""
         worst = self.example.worst
@@ -91,6 +96,8 @@ class Cause:
 def moved(place: Address, changes: list[Change]) -> Compile:
     """The first stage with a real movement: bookkeeping alone does not make a stage the first."""
     changes.sort(key=lambda change: stage_rank(change.place.stage))
+    if any(change.place.stage == "fusion" and change.rank != BOOKKEEPING for change in changes):
+        changes = [change.with_other_loops() for change in changes]
     first = next((change for change in changes if change.rank != BOOKKEEPING), changes[0])
     return Compile(place, first, tuple(changes))
 
@@ -108,9 +115,13 @@ def causes(compiles: Iterable[Compile]) -> list[Cause]:
         for (rank, stage, _), found in grouped.items()
         for signature, members in _clusters(found)
     ]
-    return sorted(
-        causes, key=lambda cause: (CLASSES.index(cause.rank), -len(cause.compiles), stage_rank(cause.stage), cause.text)
-    )
+    return sorted(causes, key=_order)
+
+
+def _order(cause: Cause) -> tuple[int, bool, int, tuple[int, str], str]:
+    """The costliest class first; in it new failures before those that were failures already, then the most compiles."""
+    otherwise = cause.otherwise and cause.rank != FIXED
+    return CLASSES.index(cause.rank), otherwise, -len(cause.compiles), stage_rank(cause.stage), cause.text
 
 
 def _clusters(compiles: list[Compile]) -> Iterator[tuple[frozenset[tuple[str, ...]], list[Compile]]]:

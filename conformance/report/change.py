@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import NamedTuple
 
 from conformance import record, sanitize
@@ -47,6 +47,16 @@ class Change:
     facts: tuple[Fact, ...] = ()
     was: Behaviour | None = None
     now: Behaviour | None = None
+
+    def with_other_loops(self) -> Change:
+        """The change in a compile whose groups differ, too: how many of its loops have vectors cannot be compared."""
+        if self.place.stage != "codegen" or self.was is not None:
+            return self
+        found = tuple(
+            fact._replace(rank=CODE) if fact.path[0] == "vector_kernels" and fact.rank == LOST else fact
+            for fact in self.facts
+        )
+        return replace(self, facts=found, rank=min((fact.rank for fact in found), key=SEVERITY.index))
 
     @property
     def expected(self) -> bool:

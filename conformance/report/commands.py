@@ -1,4 +1,4 @@
-"""The commands that read records: `matrix`, `diff`, `history`."""
+"""The commands that read records: `matrix`, `diff`, `history`, `pack`."""
 
 from __future__ import annotations
 
@@ -11,6 +11,7 @@ import click
 
 from conformance import sanitize
 from conformance.errors import UsageError
+from conformance.packed_texts import write_packed
 from conformance.report import matrix_document, moved
 from conformance.report.address import address
 from conformance.report.annotations import annotations as annotated
@@ -159,7 +160,28 @@ def history(records: tuple[Path, ...], output: Path | None, everything: bool, an
     _warn(found.problems)
 
 
-COMMANDS: list[click.Command] = [matrix, diff, history]
+@click.command()
+@click.argument("records", nargs=-1, required=True, type=FILE)
+def pack(records: tuple[Path, ...]) -> None:
+    """Pack the long texts of each of the RECORDS into one file beside it, NAME.texts.xz, to be published with it."""
+    for run in load(record_files(records)):
+        wanted = {key for line in run.cells.values() for key in line["texts"].values()}
+        found = {key: text for key in sorted(wanted) if (text := run.text(key)) is not None}
+        if not found:
+            raise UsageError(
+                f"no texts beside {run.path}: `conformance run --record` writes them into {run.path.stem}.texts"
+            )
+        try:
+            file = write_packed(run.path, found.values())
+        except OSError as error:
+            raise UsageError(f"cannot write the texts of {run.path}: {error.strerror or error}") from None
+        missing = f", {counted(len(wanted) - len(found), 'text')} missing" if len(found) < len(wanted) else ""
+        click.echo(
+            f"wrote {sanitize.line(file)}: {counted(len(found), 'text')}{missing}, {file.stat().st_size:,} bytes"
+        )
+
+
+COMMANDS: list[click.Command] = [matrix, diff, history, pack]
 
 
 def merged(found: Matrix) -> Loaded:

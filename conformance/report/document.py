@@ -205,7 +205,9 @@ def _terminal(block: Block, width: int) -> Iterator[RenderableType]:
             yield Text(f"    {line}", style=style, overflow="fold")
     else:
         yield _text(block.title)
-        yield from (Padding(part, (0, 0, 0, 2)) for inner in block.blocks for part in _terminal(inner, width - 2))
+        yield from (
+            Padding(part, (0, 0, 0, 2), expand=False) for inner in block.blocks for part in _terminal(inner, width - 2)
+        )
 
 
 def _rich_table(block: Table, width: int) -> RichTable:

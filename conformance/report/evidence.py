@@ -12,6 +12,7 @@ from conformance import sanitize
 from conformance.report.columns import FACT_TEXT, SHORTEST, bounded
 from conformance.report.load import findings
 from conformance.report.matrix import Entry
+from conformance.report.style import counted
 
 CHUNK = 256  # cells in one piece
 PIECE = 400_000  # characters of text in one piece, before it is compressed
@@ -49,9 +50,9 @@ class Evidence:
 
     def problems(self) -> Iterable[str]:
         if self.missing:
-            yield f"{self.missing:,} texts are not beside their records: keep the folder NAME.texts beside NAME.jsonl"
+            yield f"{_texts(self.missing)} not beside the records: keep NAME.texts or NAME.texts.xz beside NAME.jsonl"
         if self.left_out:
-            yield f"{self.left_out:,} texts are left out of the page: together they are too large for one file"
+            yield f"{_texts(self.left_out)} left out of the page: together they are too large for one file"
 
     def _cell(self, entry: Entry) -> dict[str, Any]:
         line = entry.line
@@ -93,6 +94,10 @@ class Evidence:
             self._room -= len(packed)
             self.pieces[f"t{self._number()}"] = packed
             self._piece, self._size = [], 0
+
+
+def _texts(number: int) -> str:
+    return f"{counted(number, 'text')} {'is' if number == 1 else 'are'}"
 
 
 def pack(value: Any) -> str:

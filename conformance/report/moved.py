@@ -134,7 +134,7 @@ def _before_and_after(change: Change) -> Iterator[Block]:
         old_lines, new_lines = (sanitize.text(text, 200_000).splitlines() for text in (before, after))
         lines = difflib.unified_diff(old_lines, new_lines, lineterm="", n=1)
         different = [line for line in lines if not line.startswith(("---", "+++"))]
-        more = [f"… and {len(different) - EXCERPT} more lines"] if len(different) > EXCERPT else []
+        more = [f"… and {counted(len(different) - EXCERPT, 'more line')}"] if len(different) > EXCERPT else []
         if different:
             yield Paragraph(Span(f"{change.place.stage}: {name}, before and after", "soft"))
             yield Code("\n".join([*different[:EXCERPT], *more]), "diff")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterator
 from itertools import groupby
 from pathlib import Path
@@ -15,6 +16,7 @@ from conformance.report.load import load
 from conformance.report.matrix import Column, Matrix, combine
 from conformance.report.style import counted
 from conformance.report.totals import Total
+from conformance.report.upstream import SIGNS, Report, reports
 
 BEGIN = "<!-- records: made by `python -m conformance.report.readme`; do not edit by hand -->"
 END = "<!-- records: end -->"
@@ -29,6 +31,23 @@ def summary(matrix: Matrix) -> Iterator[Block]:
     yield Paragraph(f"{records} of {sizes}: {cells}, {found}.")
     head = ["backend", "target", "recorded on", "versions", "pass", "and the rest"]
     yield Table(head, list(_rows(matrix)), frozenset({4}))
+    found_reports = reports(matrix)
+    if found_reports:
+        yield Paragraph(f"{counted(len(found_reports), 'public report')}, measured in each release:")
+        yield Table(["backend", "target", "recorded on", "version", *SIGNS], list(_reports(matrix, found_reports)))
+
+
+def _reports(matrix: Matrix, found: list[Report]) -> Iterator[list[str]]:
+    """A row a release: how many of the reports are alive in it, fixed, never seen, or not observable."""
+    for column in matrix.columns:
+        states = Counter(report.sightings[column].state for report in found if column in report.sightings)
+        if states:
+            where = [column.backend, column.target, _machines(matrix)[column], column.version]
+            yield [*where, *(f"{states[state]}" for state in SIGNS)]
+
+
+def _machines(matrix: Matrix) -> dict[Column, str]:
+    return {key.column: " ".join(filter(None, entry.run.machine)) for key, entry in matrix.entries.items()}
 
 
 def _rows(matrix: Matrix) -> Iterator[list[str]]:
@@ -36,7 +55,7 @@ def _rows(matrix: Matrix) -> Iterator[list[str]]:
         column: sum((one.verdicts for one in stages.values()), Total().verdicts)
         for column, stages in matrix.totals().items()
     }
-    machines = {key.column: " ".join(filter(None, entry.run.machine)) for key, entry in matrix.entries.items()}
+    machines = _machines(matrix)
 
     def alike(column: Column) -> tuple[object, ...]:
         return (*column.series[:2], machines[column], sorted(totals[column].items()))

@@ -103,6 +103,7 @@ def _cause(context: Context, cause: Cause, old: Column, new: Column) -> dict[str
         "headline": bounded(cause.headline),
         "then": bounded(cause.then()),
         "expected": int(not cause.fails),
+        "otherwise": int(cause.otherwise),
         "rows": [context.rows[one.place.micrograph] for one in members],
         "summaries": [bounded(one.summary()) for one in members[:MEMBERS]],
         "texts": [text for text in texts if text[1] and text[2]],

@@ -40,7 +40,9 @@ def all_faults() -> dict[str, Fault]:
 
 
 def get(name: str) -> Fault:
-    faults = all_faults()
+    """A fault, or a change that breaks nothing."""
+    changes: dict[str, Fault] = import_module("conformance.seeded.changes").CHANGES
+    faults = all_faults() | changes
     if name not in faults:
         raise unknown("seeded fault", name, faults)
     return faults[name]

@@ -15,7 +15,7 @@ CPP = "torch._inductor.codegen.cpp"
 
 
 @contextmanager
-def _ops(
+def written(
     scalar: Callable[..., str] | None = None, vector: Callable[..., str] | None = None, *, name: str
 ) -> Iterator[None]:
     """Other C++ for one op of the generator."""
@@ -30,14 +30,14 @@ def _ops(
 @fault("codegen", "wrong_result", "pointwise.chain mlp.gelu", culprit="tanh")
 def tanh_written_as_sinh() -> Iterator[None]:
     """tanh becomes sinh in C++."""
-    with _ops(lambda x: f"std::sinh({x})", lambda x: f"{x}.sinh()", name="tanh"):
+    with written(lambda x: f"std::sinh({x})", lambda x: f"{x}.sinh()", name="tanh"):
         yield
 
 
 @fault("codegen", "wrong_result", "pointwise.shared_producer edge.duplicates", culprit="cos")
 def cos_wrong_in_vectors() -> Iterator[None]:
     """cos is right in scalar code and wrong in vector code."""
-    with _ops(vector=lambda x: f"{x}.sin()", name="cos"):
+    with written(vector=lambda x: f"{x}.sin()", name="cos"):
         yield
 
 
@@ -45,7 +45,7 @@ def cos_wrong_in_vectors() -> Iterator[None]:
 def exp_wrong_in_scalars() -> Iterator[None]:
     """exp is right in vector code and wrong in the scalar code of the tail."""
     off = torch._inductor.config.patch({"cpp.enable_loop_tail_vec": False})
-    with _ops(scalar=lambda x: f"(std::exp({x}) + 0.125f)", name="exp"), off:
+    with written(scalar=lambda x: f"(std::exp({x}) + 0.125f)", name="exp"), off:
         yield
 
 
@@ -65,7 +65,7 @@ def maximum_drops_nan() -> Iterator[None]:
     """maximum and relu do not pass NaN on, and clamp at a half."""
     scalar, vector = "std::max({0}, {1} + decltype({1})(0.5))", "at::vec::clamp_min({0}, {1} + decltype({1})(0.5f))"
     relu, vector_relu = "std::max({0}, decltype({0})(0.5))", "at::vec::clamp_min({0}, decltype({0})(0.5f))"
-    with _ops(scalar.format, vector.format, name="maximum"), _ops(relu.format, vector_relu.format, name="relu"):
+    with written(scalar.format, vector.format, name="maximum"), written(relu.format, vector_relu.format, name="relu"):
         yield
 
 
@@ -144,7 +144,7 @@ def constants_lose_digits() -> Iterator[None]:
 @fault("codegen", "wrong_result", "dtypes.integer_division dtypes.promotion", culprit="kernel")
 def floor_division_truncates() -> Iterator[None]:
     """Floor division of integers rounds towards zero."""
-    with _ops(lambda a, b: f"({a} / {b})", lambda a, b: f"({a} / {b})", name="floordiv"):
+    with written(lambda a, b: f"({a} / {b})", lambda a, b: f"({a} / {b})", name="floordiv"):
         yield
 
 
@@ -223,7 +223,7 @@ def fast_math() -> Iterator[None]:
 @fault("codegen", "crash", "pointwise.transcendental", culprit="erf")
 def code_does_not_compile() -> Iterator[None]:
     """erf becomes a call of a function that does not exist."""
-    with _ops(lambda x: f"std::erf_({x})", lambda x: f"{x}.erf_()", name="erf"):
+    with written(lambda x: f"std::erf_({x})", lambda x: f"{x}.erf_()", name="erf"):
         yield
 
 

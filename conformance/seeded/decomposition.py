@@ -17,7 +17,7 @@ JOINT = "torch._functorch._aot_autograd.graph_capture:aot_dispatch_autograd_grap
 
 
 @contextmanager
-def _decomposed(**table: Callable[..., Any] | None) -> Iterator[None]:
+def decomposed(**table: Callable[..., Any] | None) -> Iterator[None]:
     """Other decompositions for these ops (`mul__Tensor` for `mul.Tensor`); None takes one away."""
     from torch._inductor import decomposition
 
@@ -68,7 +68,7 @@ def _has(module: str, name: str) -> bool:
 @fault("decomposition", "wrong_result", "mlp.swiglu norm.decoder_block training.mlp", culprit="silu")
 def wrong_silu() -> Iterator[None]:
     """silu is decomposed into x·tanh(x)."""
-    with _decomposed(silu=lambda x: x * torch.tanh(x)):
+    with decomposed(silu=lambda x: x * torch.tanh(x)):
         yield
 
 
@@ -79,7 +79,7 @@ def gelu_always_tanh() -> Iterator[None]:
     def gelu(x: Any, approximate: str = "none") -> Any:
         return x * 0.5 * (1 + torch.tanh(0.7978845608028654 * (x + 0.044715 * x * x * x)))
 
-    with _decomposed(gelu=gelu):
+    with decomposed(gelu=gelu):
         yield
 
 
@@ -95,7 +95,7 @@ def layer_norm_without_eps() -> Iterator[None]:
         out = out * weight if weight is not None else out
         return (out + bias if bias is not None else out), mean, rstd
 
-    with _decomposed(native_layer_norm=native_layer_norm):
+    with decomposed(native_layer_norm=native_layer_norm):
         yield
 
 
@@ -106,28 +106,28 @@ def wrong_relu_gradient() -> Iterator[None]:
     def threshold_backward(grad: Any, x: Any, threshold: Any) -> Any:
         return torch.where(x <= threshold, grad, 0.0)
 
-    with _decomposed(threshold_backward=threshold_backward):
+    with decomposed(threshold_backward=threshold_backward):
         yield
 
 
 @fault("decomposition", "undecomposed", "pointwise.chain mlp.gelu", culprit="gelu")
 def gelu_left_whole() -> Iterator[None]:
     """The decomposition of gelu is missing."""
-    with _decomposed(gelu=None):
+    with decomposed(gelu=None):
         yield
 
 
 @fault("decomposition", "undecomposed unfused", "reduction.softmax attention.eager_tapped", culprit="_softmax")
 def softmax_left_whole() -> Iterator[None]:
     """The decomposition of softmax is missing."""
-    with _decomposed(_softmax=None):
+    with decomposed(_softmax=None):
         yield
 
 
 @fault("decomposition", "wrong_metadata wrong_result crash", "norm.decoder_block", culprit="silu")
 def silu_forgets_dtype() -> Iterator[None]:
     """silu computes in float32 and does not cast back."""
-    with _decomposed(silu=lambda x: x.float() / (1 + torch.exp(-x.float()))):
+    with decomposed(silu=lambda x: x.float() / (1 + torch.exp(-x.float()))):
         yield
 
 
@@ -331,5 +331,5 @@ def gradient_of_the_second_use_lost() -> Iterator[None]:
 @fault("decomposition", "lost_mutation wrong_result", "mutation.only_effect", culprit="lerp")
 def lerp_from_the_other_end() -> Iterator[None]:
     """One overload of lerp is decomposed with its ends swapped."""
-    with _decomposed(lerp__Scalar=lambda start, end, weight: end + weight * (start - end)):
+    with decomposed(lerp__Scalar=lambda start, end, weight: end + weight * (start - end)):
         yield

@@ -8,7 +8,7 @@ from typing import Any
 
 import torch
 
-from conformance.seeded.decomposition import _decomposed
+from conformance.seeded.decomposition import decomposed
 from conformance.seeded.fault import fault, find, swapped
 
 TRITON = "torch._inductor.codegen.triton"
@@ -71,5 +71,5 @@ def triton_code_does_not_compile() -> Iterator[None]:
 @fault("decomposition", "wrong_result", "mlp.swiglu", target="sm_90", culprit="silu")
 def headless_wrong_silu() -> Iterator[None]:
     """silu is decomposed into twice what it is, for a GPU."""
-    with _decomposed(silu=lambda x: 2 * x * torch.sigmoid(x)):
+    with decomposed(silu=lambda x: 2 * x * torch.sigmoid(x)):
         yield

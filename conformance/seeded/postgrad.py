@@ -16,7 +16,7 @@ JOINT = "torch._inductor.fx_passes.joint_graph"
 
 
 @contextmanager
-def _at_the_end_of(path: str, edit: Callable[[Any], None]) -> Iterator[None]:
+def at_the_end_of(path: str, edit: Callable[[Any], None]) -> Iterator[None]:
     """Edit the graph that a pass leaves behind. The pass takes a graph or a graph module."""
 
     def make(original: Any) -> Any:
@@ -80,7 +80,7 @@ def locality_pass_flips_sign() -> Iterator[None]:
     def edit(gm: Any) -> None:
         retarget(gm, aten.sub.Tensor, aten.add.Tensor)
 
-    with _at_the_end_of(f"{POST}:reorder_for_locality", edit):
+    with at_the_end_of(f"{POST}:reorder_for_locality", edit):
         yield
 
 
@@ -94,7 +94,7 @@ def noop_pass_eats_relu() -> Iterator[None]:
                 node.replace_all_uses_with(node.args[0])
                 gm.graph.erase_node(node)
 
-    with _at_the_end_of(f"{POST}:remove_noop_ops", edit):
+    with at_the_end_of(f"{POST}:remove_noop_ops", edit):
         yield
 
 
@@ -107,7 +107,7 @@ def joint_pass_changes_constant() -> Iterator[None]:
             if node.target is aten.mul.Tensor and isinstance(node.args[1], float):
                 node.args = (node.args[0], float(round(node.args[1])) or 1.0)
 
-    with _at_the_end_of(f"{JOINT}:canonicalize_aten_ir_passes", edit):
+    with at_the_end_of(f"{JOINT}:canonicalize_aten_ir_passes", edit):
         yield
 
 
@@ -119,7 +119,7 @@ def joint_pass_breaks_training() -> Iterator[None]:
         retarget(gm, aten.sigmoid.default, aten.tanh.default)
         retarget(gm, aten.relu.default, aten.abs.default)
 
-    with _at_the_end_of(f"{JOINT}:canonicalize_aten_ir_passes", edit):
+    with at_the_end_of(f"{JOINT}:canonicalize_aten_ir_passes", edit):
         yield
 
 
@@ -131,7 +131,7 @@ def pre_grad_pass_changes_result() -> Iterator[None]:
         retarget(gm, torch.tanh, torch.sigmoid)
         retarget(gm, torch.nn.functional.relu, torch.abs)
 
-    with _at_the_end_of("torch._inductor.compile_fx:pre_grad_passes", edit):
+    with at_the_end_of("torch._inductor.compile_fx:pre_grad_passes", edit):
         yield
 
 
@@ -144,7 +144,7 @@ def pass_drops_metadata() -> Iterator[None]:
             if node.target in (aten.add.Tensor, aten.mul.Tensor):
                 node.meta.pop("val", None)
 
-    with _at_the_end_of(f"{POST}:decompose_auto_functionalized", edit):
+    with at_the_end_of(f"{POST}:decompose_auto_functionalized", edit):
         yield
 
 
@@ -158,7 +158,7 @@ def reinplace_drops_write() -> Iterator[None]:
                 node.replace_all_uses_with(node.args[1])
                 gm.graph.erase_node(node)
 
-    with _at_the_end_of(f"{POST}:reinplace_inplaceable_ops", edit):
+    with at_the_end_of(f"{POST}:reinplace_inplaceable_ops", edit):
         yield
 
 
@@ -188,7 +188,7 @@ def reinplace_too_early() -> Iterator[None]:
                     ):
                         later.replace_input_with(node.args[0], node)
 
-    with _at_the_end_of(f"{POST}:reinplace_inplaceable_ops", edit):
+    with at_the_end_of(f"{POST}:reinplace_inplaceable_ops", edit):
         yield
 
 
@@ -207,7 +207,7 @@ def constant_folded_wrongly() -> Iterator[None]:
             ):
                 node.args = (node.args[0], node.args[1] + 1)
 
-    with _at_the_end_of(f"{JOINT}:constant_fold_uniform_value", edit):
+    with at_the_end_of(f"{JOINT}:constant_fold_uniform_value", edit):
         yield
 
 

@@ -16,7 +16,6 @@ from rich.table import Table
 
 from conformance.cell import Cell
 from conformance.errors import UsageError, unknown
-from conformance.library import load
 
 
 @click.command("bisect")
@@ -108,6 +107,8 @@ def _known_cell(cell: Cell, folder: str | None) -> None:
 
     if cell.backend not in backends.names():
         raise unknown("backend", cell.backend, backends.names())
+    from conformance.library import load
+
     library = load(folder)
     if cell.micrograph not in library:
         raise unknown("micrograph", cell.micrograph, library)

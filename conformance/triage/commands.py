@@ -7,11 +7,11 @@ from pathlib import Path
 from typing import Any
 
 import click
-from rich.console import Console
 from rich.table import Table
 
 from conformance.cell import Cell
 from conformance.errors import UsageError, unknown
+from conformance.report.document import console
 
 # -------------------------------------------------------------------------------------------- selftest
 
@@ -32,10 +32,21 @@ FAULTS_A_STAGE = 2  # for --ci
     "--culprits", is_flag=True, help="not the suite but triage, with wrong-result faults: is the culprit named, too?"
 )
 @click.option(
-    "--ci", is_flag=True, help=f"only {FAULTS_A_STAGE} faults a stage, of Inductor on the CPU: minutes, not an hour"
+    "--ci",
+    is_flag=True,
+    help=f"only {FAULTS_A_STAGE} faults a stage, of Inductor on the CPU (--moved: 3 changes): minutes, not an hour",
+)
+@click.option(
+    "--moved",
+    is_flag=True,
+    help="not the suite but `diff`: record micrographs without and with changes of every stage; is each named at its stage?",
 )
 @click.option("-n", "workers", type=click.IntRange(1), default=1, metavar="N", help="this many worker processes")
-@click.option("--record", type=click.Path(path_type=Path), help="keep every answer here as it comes (JSON Lines)")
+@click.option(
+    "--record",
+    type=click.Path(path_type=Path),
+    help="keep every answer here as it comes (JSON Lines); with --moved: the folder of the records",
+)
 @click.option("--resume", is_flag=True, help="leave out what the record has already")
 @click.option("--table", type=click.Path(path_type=Path), help="write the table of the record into this Markdown file")
 def selftest(
@@ -45,12 +56,15 @@ def selftest(
     clean: bool,
     culprits: bool,
     ci: bool,
+    moved: bool,
     workers: int,
     record: Path | None,
     resume: bool,
     table: Path | None,
 ) -> int:
     """Break the compilers on purpose; see whether the suite notices, and where it points."""
+    if moved:
+        return _moved(only, listing, ci, workers, record, table)
     from conformance import seeded
     from conformance.seeded import selftest as runner
     from conformance.seeded.scoreboard import Board
@@ -63,17 +77,17 @@ def selftest(
     if ci:
         names = _for_ci([faults[name] for name in names])
     if listing:
-        Console().print(_catalogue([faults[name] for name in names]))
+        console().print(_catalogue([faults[name] for name in names]))
         return 0
     if resume and record is None:
         raise UsageError("--resume goes on with a record: name it with --record FILE")
     board = Board(record)
     todo = [*names, *(runner.cases(faults[name] for name in names) if clean and not culprits else ())]
     left = board.left(todo) if resume else todo
-    console = Console(stderr=True)
+    progress = console(stderr=True)
     for number, one in enumerate(runner.run(left, baseline=baseline, culprits=culprits, workers=workers), 1):
         board.keep(one)
-        console.print(f"{number}/{len(left)} {one.fault}: {_said(one)}", style="dim", markup=False)
+        progress.print(f"{number}/{len(left)} {one.fault}: {_said(one)}", style="dim", markup=False)
     answers = [board.known[name] for name in todo if name in board.known]
     known = [one for one in board.known.values() if one.clean or one.fault in faults]
     return _culprits(answers, known, faults, table) if culprits else _verdict(answers, known, faults, table)
@@ -135,12 +149,12 @@ def _verdict(answers: list[Any], known: list[Any], faults: dict[str, Any], docum
             one.micrograph,
             f"{one.seconds:.0f}",
         )
-    console = Console()
-    console.print(table)
+    out = console()
+    out.print(table)
     for one in score.unavailable:
-        console.print(f"{one.fault}: not seeded here: {one.unavailable}", style="dim", markup=False)
+        out.print(f"{one.fault}: not seeded here: {one.unavailable}", style="dim", markup=False)
     for line in [*score.lines(), *(f"  {alarm}" for alarm in score.alarms)]:
-        console.print(line, markup=False)
+        out.print(line, markup=False)
     if document is not None:
         scoreboard.write(document, "selftest", scoreboard.detections(scoreboard.Score(known, faults)))
     return 0 if score.enough else 1
@@ -163,12 +177,47 @@ def _culprits(answers: list[Any], known: list[Any], faults: dict[str, Any], docu
             shrunk,
             f"{one.seconds:.0f}",
         )
-    console = Console()
-    console.print(table)
-    console.print(naming.line(), markup=False)
+    out = console()
+    out.print(table)
+    out.print(naming.line(), markup=False)
     if document is not None:
         scoreboard.write(document, "culprits", scoreboard.Naming(known, faults).markdown())
     return 0 if naming.enough else 1
+
+
+def _moved(
+    only: tuple[str, ...], listing: bool, ci: bool, workers: int, folder: Path | None, document: Path | None
+) -> int:
+    """With --only, whichever changes and faults of Inductor on the CPU are named; else the changes and a fault a stage."""
+    import tempfile
+
+    from conformance.seeded import movement, scoreboard
+
+    known = {one.name: one for one in movement.changes(faults=None)}
+    for glob in only:
+        if not any(_chosen(one, glob) for one in known.values()):
+            raise unknown("seeded change", glob, known)
+    chosen = [one for one in known.values() if any(_chosen(one, glob) for glob in only)] or movement.changes()
+    if ci:
+        chosen = [known[name] for name in movement.CI]
+    if listing:
+        console().print(_catalogue(chosen))
+        return 0
+    progress, answers = console(stderr=True), []
+    with tempfile.TemporaryDirectory() as temporary:
+        for answer in movement.run(chosen, folder or Path(temporary), workers, 1 if ci else movement.MICROGRAPHS):
+            answers.append(answer)
+            told = answer.unavailable or f"{answer.named}: {answer.text or 'the same'}, {answer.seconds:.0f} s"
+            progress.print(f"{len(answers)}/{len(chosen)} {answer.change.name}: {told}", style="dim", markup=False)
+    table = Table("change", "made in", "the diff names", "what moved there", title="what `diff` names")
+    for answer in answers:
+        sign = "·" if answer.unavailable else "✓" if answer.right else "✗"
+        shown = answer.unavailable or answer.text
+        table.add_row(answer.change.name, answer.wanted, f"{sign} {answer.named}", shown)
+    console().print(table)
+    if document is not None:
+        scoreboard.write(document, "moved", movement.markdown(answers))
+    return 0 if all(answer.right for answer in answers if not answer.unavailable) else 1
 
 
 # ---------------------------------------------------------------------------------------------- expect
@@ -222,7 +271,7 @@ def expect(
     if not url and not repro:
         raise UsageError("an expectation needs --url (where upstream knows of it) or --repro (a file that shows it)")
     file, entry = add(Cell.parse(subjects[0]), url, repro, when, why, record, out)
-    Console().print(f"{file}:\n{entry}", markup=False, highlight=False)
+    console().print(f"{file}:\n{entry}", markup=False, highlight=False)
     return 0
 
 

@@ -50,6 +50,17 @@ def test_help_imports_nothing_that_takes_time() -> None:
     }
 
 
+def test_help_of_the_commands_needs_no_torch() -> None:
+    """`conformance run --help` took 5 s of processor time while torch was imported for it. fidelity is in a package that needs torch."""
+    code = 'import sys; sys.modules["torch"] = None\nfrom conformance import cli\nfor name in sys.argv[1:]:\n' + (
+        "    cli.group.main([name, '--help'], standalone_mode=False)"
+    )
+    names = [name for name in cli.COMMANDS if name != "fidelity"]
+    done = subprocess.run([sys.executable, "-c", code, *names], capture_output=True, text=True, timeout=300)
+    assert done.returncode == 0, done.stderr
+    assert done.stdout.count("Usage: ") == len(names)
+
+
 @pytest.fixture
 def pair(write: Write) -> list[Path]:
     versions = {"2.11.0": 1, "2.15.0": 2}

@@ -299,6 +299,20 @@ def test_a_guard_more_or_a_new_digest_is_not_the_first_movement(run_of: RunOf) -
     ]
 
 
+def test_loops_with_vectors_are_counted_only_where_the_loops_are_the_same(run_of: RunOf) -> None:
+    """Fewer vector loops are a loss; after another fusion there may just be fewer loops. More may be more loops."""
+
+    def compiled(vectors: int, groups: int) -> list[dict[str, Any]]:
+        return compile_of("a.b", "inductor", "cpu", fusion={"ir_nodes": groups}, codegen={"vector_kernels": vectors})
+
+    def moved(old: list[dict[str, Any]], new: list[dict[str, Any]]) -> list[tuple[str, str]]:
+        return [(one.rank, one.stage) for one in between(run_of("o.jsonl", old), run_of("n.jsonl", new)).causes]
+
+    assert moved(compiled(2, 4), compiled(1, 4)) == [("lost", "codegen")]
+    assert moved(compiled(2, 4), compiled(1, 3)) == [("code", "fusion")]
+    assert moved(compiled(1, 4), compiled(2, 4)) == [("code", "codegen")]
+
+
 def test_what_it_led_to_is_said_with_the_first_stage(run_of: RunOf) -> None:
     blocked = dict.fromkeys(("codegen", "runtime", "cache"), "blocked")
     old = compile_of(
@@ -361,6 +375,17 @@ def test_failing_otherwise_is_told_by_kinds_and_exceptions(run_of: RunOf) -> Non
         run_of("n.jsonl", failing("crash", "torch.X.LoweringException: y")),
     )
     assert found.causes[0].text == "fails otherwise: crash KeyError → crash LoweringException"
+
+
+def test_new_failures_come_before_those_that_failed_otherwise(run_of: RunOf) -> None:
+    old = [cell(f"runtime/inductor/cpu/a.x{k}", "fail", findings=[finding("unfused")]) for k in range(3)]
+    new = [cell(f"runtime/inductor/cpu/a.x{k}", "fail", findings=[finding("wrong_result")]) for k in range(3)]
+    old += [cell("runtime/inductor/cpu/b.new")]
+    new += [cell("runtime/inductor/cpu/b.new", "fail", findings=[finding("wrong_result")])]
+    assert causes(between(run_of("old.jsonl", old), run_of("new.jsonl", new))) == [
+        ("wrong", "runtime", "pass → fail (wrong_result)", 1),
+        ("wrong", "runtime", "fails otherwise: unfused → wrong_result", 3),
+    ]
 
 
 def test_backends_and_targets_can_be_compared_with_each_other(run_of: RunOf) -> None:

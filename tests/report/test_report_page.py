@@ -325,7 +325,7 @@ def test_a_text_that_is_not_beside_the_record_is_said(write: Write, tmp_path: Pa
     write_page(combine(load([write("run.jsonl", cells())])), path)
     page = tab.open(path, "#cell=fusion/inductor/cpu/norm.a@2.14.1")
     page.wait_for_function("() => document.getElementById('panel').textContent.includes('Not beside the record')")
-    assert "3 texts are not beside their records" in page.text_content("#problems")
+    assert "3 texts are not beside the records" in page.text_content("#problems")
 
 
 # ------------------------------------------------------------------------------------------ links and keys

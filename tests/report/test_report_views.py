@@ -256,6 +256,63 @@ def test_nothing_is_clipped_on_a_phone(made: Path, view: str, phone: Tab) -> Non
     assert page.evaluate(CLIPPED) == []
 
 
+# Text of a picture that is outside it; tables that must be scrolled sideways to see what they say.
+UNREAD = """() => [...document.querySelectorAll('#view svg text')].filter(text => {
+  const box = text.getBoundingClientRect(), all = text.closest('svg').getBoundingClientRect();
+  return box.width && (box.right > all.right + 1 || box.left < all.left - 1);
+}).map(text => text.textContent).concat([...document.querySelectorAll('.wide:has(.differ, .reports)')]
+  .filter(one => one.checkVisibility() && one.scrollWidth > one.clientWidth + 1).map(one => one.textContent.slice(0, 60)))"""
+
+
+@pytest.fixture(scope="module")
+def published(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The page of the committed records of Inductor: long names, several machines, public reports."""
+    path = tmp_path_factory.mktemp("published") / "page.html"
+    records = sorted((Path(__file__).parents[2] / "reports").glob("*-inductor.jsonl"))
+    write_page(combine(load(records)), path, any_revision=True)
+    return path
+
+
+@pytest.mark.parametrize("view", VIEWS)
+def test_the_published_records_can_be_read_on_a_phone(published: Path, view: str, phone: Tab) -> None:
+    page = phone.open(published, f"#view={view}")
+    assert page.get_attribute("#views [aria-current=page]", "data-view") == view
+    assert page.evaluate("document.documentElement.scrollWidth") <= 390
+    assert page.evaluate(CLIPPED) == []
+    assert page.evaluate(UNREAD) == []
+    assert page.locator("header").bounding_box()["height"] <= 844 / 5
+
+
+def test_the_headings_of_the_matrix_are_whole(published: Path, tab: Tab) -> None:
+    page = tab.open(published, "#view=matrix")
+    cut = """() => [...document.querySelectorAll("#head .group :is(b, span)")]
+      .filter(one => one.scrollWidth > one.clientWidth).map(one => one.textContent)"""
+    assert page.locator("#head .group").count() > 3
+    assert page.evaluate(cut) == []
+
+
+def test_a_table_beside_the_panel_is_whole_and_no_tip_covers_it(published: Path, tab: Tab) -> None:
+    page = tab.open(published, "#view=moved")
+    page.locator(".differ .c.first").first.click()
+    page.wait_for_selector("#panel .evidence[aria-busy=false]")
+    assert page.evaluate(UNREAD) == []
+    page = tab.open(published, "#view=matrix")
+    page.locator(".row:not(.family) .c.on").nth(5).click()
+    page.wait_for_selector("#panel .evidence[aria-busy=false]")
+    page.wait_for_timeout(200)
+    assert page.locator("#tip.on").count() == 0
+
+
+def test_two_graphs_stand_one_above_the_other_on_a_phone(made: Path, phone: Tab) -> None:
+    page = phone.open(made, "#pair=inductor cpu: 2.11.0 .. 2.12.0")
+    page.click(".cause:has-text('aten.rsqrt') > summary")
+    page.wait_for_selector(".cause .sides")
+    shown = "all => all.filter(one => one.checkVisibility() && one.textContent).map(one => one.getBoundingClientRect().width)"
+    widths = page.eval_on_selector_all(".cause .sides td:not(.m, .fold)", shown)
+    assert len(widths) == 5 and min(widths) > 250  # of three lines two differ
+    assert page.evaluate(CLIPPED) == []
+
+
 def test_the_answer_is_the_first_thing_on_a_phone(made: Path, phone: Tab) -> None:
     page = phone.open(made)
     assert page.locator("#class-wrong .cause").bounding_box()["y"] < 844

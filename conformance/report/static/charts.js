@@ -3,10 +3,10 @@ const seconds = millis => millis >= 100_000 ? Math.round(millis / 1000) + " s" :
 
 // points: [[label, value or null]…], in the order of versions. A point that differs from the one before it is marked.
 function sparkline(title, points, format = String, marked = true) {
-  const W = 190, H = 46, top = 8, bottom = 34, values = points.map(point => point[1]).filter(value => value != null);
+  const W = 196, H = 46, top = 8, bottom = 34, values = points.map(point => point[1]).filter(value => value != null);
   if (!values.length) return h("div", {class: "plot"}, title, ": none");
   const low = Math.min(0, ...values), high = Math.max(...values, low + 1);
-  const x = k => points.length > 1 ? 8 + k * (W - 62) / (points.length - 1) : 8, y = value => bottom - (value - low) / (high - low) * (bottom - top);
+  const x = k => points.length > 1 ? 8 + k * (W - 68) / (points.length - 1) : 8, y = value => bottom - (value - low) / (high - low) * (bottom - top);
   let path = "", before = null;
   const dots = points.flatMap(([label, value], k) => {
     if (value == null) return [];
@@ -17,8 +17,8 @@ function sparkline(title, points, format = String, marked = true) {
   });
   const label = `${title}: ${points.map(([name, value]) => `${name} ${value == null ? "none" : format(value)}`).join(", ")}`;
   const change = values[0] !== values.at(-1) ? ` ${format(values[0])} → ${format(values.at(-1))}` : "";
-  return h("div", {class: "plot"}, h("span", {}, title, h("b", {}, change)), s("svg", {width: W, height: H, role: "img", "aria-label": label}, s("line", {class: "axis", x1: 4, x2: W - 54, y1: bottom + 3, y2: bottom + 3}),
-    s("path", {class: "line", d: path}), dots, s("text", {x: W - 48, y: y(values.at(-1)) + 4, "font-size": 12}, format(values.at(-1)))));
+  return h("div", {class: "plot"}, h("span", {}, title, h("b", {}, change)), s("svg", {width: W, height: H, viewBox: `0 0 ${W} ${H}`, role: "img", "aria-label": label}, s("line", {class: "axis", x1: 4, x2: W - 60, y1: bottom + 3, y2: bottom + 3}),
+    s("path", {class: "line", d: path}), dots, s("text", {x: W - 54, y: y(values.at(-1)) + 4, "font-size": 12}, format(values.at(-1)))));
 }
 
 // parts: [[label, millis]…] in order; each bar starts where the one before it ends.
@@ -33,7 +33,7 @@ function waterfall(parts, {width = 520, scale = 0, labels = 120} = {}) {
       s("text", {x: x + w + 6, y: y + 10, "font-size": 11, class: "soft"}, millis ? seconds(millis) : "")];
   });
   const label = "Time by stage: " + parts.map(([name, millis]) => `${name} ${seconds(millis)}`).join(", ");
-  return s("svg", {class: "waterfall", width, height: parts.length * 18 + 6, role: "img", "aria-label": label}, rows.flat());
+  return s("svg", {class: "waterfall", width, height: parts.length * 18 + 6, viewBox: `0 0 ${width} ${parts.length * 18 + 6}`, role: "img", "aria-label": label}, rows.flat());
 }
 
 // Points over the versions of one series, for one micrograph.

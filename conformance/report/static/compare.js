@@ -83,10 +83,10 @@ function foldRow(rows) {
 }
 
 function sideRow(kind, left, right) {
-  if (kind === "same") return h("tr", {}, h("td", {class: "m"}), h("td", {}, left), h("td", {class: "m"}), h("td", {}, right));
+  if (kind === "same") return h("tr", {class: "same"}, h("td", {class: "m"}), h("td", {}, left), h("td", {class: "m"}), h("td", {}, right));
   const [a, b] = left !== null && right !== null ? marked(left, right) : [[left ?? ""], [right ?? ""]];
-  return h("tr", {}, h("td", {class: "m" + (left === null ? "" : " del")}, left === null ? "" : "−"), h("td", {class: left === null ? "" : "del"}, a),
-    h("td", {class: "m" + (right === null ? "" : " add")}, right === null ? "" : "+"), h("td", {class: right === null ? "" : "add"}, b));
+  return h("tr", {}, h("td", {class: "m " + (left === null ? "none" : "del")}, left === null ? "" : "−"), h("td", {class: left === null ? "none" : "del"}, a),
+    h("td", {class: "m " + (right === null ? "none" : "add")}, right === null ? "" : "+"), h("td", {class: right === null ? "none" : "add"}, b));
 }
 
 // The part of two lines that differs, underlined: all between their common start and their common end.

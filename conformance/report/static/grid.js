@@ -1,11 +1,12 @@
 // The matrix itself. Only what is in sight is in the document, so 100,000 cells scroll like a hundred.
 const ROW = 24, CELL = 21, GAP = 16;
 const grid = document.getElementById("grid"), head = document.getElementById("head"), body = document.getElementById("body");
-let nameWidth = 240, active = null, drawn = "";  // active: {line, group, stage}, places among what is shown
+let nameWidth = 240, pitch = 160, active = null, drawn = "";  // active: {line, group, stage}, places among what is shown
 
 function layout() {
   const longest = shown.lines.reduce((most, line) => Math.max(most, line < 0 ? 0 : D.rows[line].length - D.familyNames[D.family[line]].length), 14);
   nameWidth = Math.min(Math.max(150, longest * 7.6 + 50), Math.max(150, grid.clientWidth * (narrow.matches ? .62 : .42)));
+  pitch = Math.max(shown.stages.length * CELL + GAP, 118, ...shown.columns.flatMap(headingLines).map(text => text.length * 6.9 + 12));
   const width = nameWidth + shown.columns.length * groupPitch() + 20;
   body.style.height = shown.lines.length * ROW + 30 + "px";
   body.style.width = head.style.width = width + "px";
@@ -14,7 +15,8 @@ function layout() {
   drawn = "";
 }
 // A group is as wide as its signs, but never narrower than its heading needs.
-const groupPitch = () => Math.max(shown.stages.length * CELL + GAP, shown.columns.some(machineOf) ? 160 : 118);
+const groupPitch = () => pitch;
+const headingLines = c => [[targetOf(c), versionOf(c)].filter(Boolean).join(" · "), machineOf(c)].filter(Boolean);
 const cellLeft = (k, m) => nameWidth + k * groupPitch() + m * CELL;
 
 function paintGrid() {
@@ -36,13 +38,14 @@ function paintHead(left, right) {
   for (let k = left; k < right; k++) {
     const c = shown.columns[k], [pass, all] = shown.byColumn[c];
     const group = h("div", {class: "group", title: `${columnLabel(c)}: ${count(pass)} of ${count(all)} cells pass`},
-      h("b", {}, backendOf(c)), h("span", {}, [targetOf(c), versionOf(c), machineOf(c)].filter(Boolean).join(" · ")), h("span", {}, `${count(pass)} of ${count(all)}`),
+      h("b", {}, backendOf(c)), headingLines(c).map(text => h("span", {}, text)), h("span", {}, `${count(pass)} of ${count(all)}`),
       h("div", {class: "letters"}, shown.stages.map((stage, m) =>
         h("i", {title: D.stages[stage], class: active && active.group === k && active.stage === m ? "at" : null}, D.letters[stage]))));
     group.style.left = cellLeft(k, 0) + "px";
     group.style.width = groupPitch() - 8 + "px";
     parts.push(group);
   }
+  head.classList.toggle("tall", shown.columns.some(machineOf));
   head.replaceChildren(...parts);
 }
 
@@ -207,7 +210,7 @@ function wireGrid() {
   });
   body.addEventListener("mouseover", event => {
     const i = cellOfElement(event.target);
-    i >= 0 ? showTip(describeCell(i), event.target) : hideTip();
+    i >= 0 && i !== opened ? showTip(describeCell(i), event.target) : hideTip();  // the panel says it already
   });
   body.addEventListener("mouseleave", hideTip);
 }

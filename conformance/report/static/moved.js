@@ -27,13 +27,14 @@ function mergedCauses(pairs) {
       (!q || cause.text.toLowerCase().includes(q) || D.rows[row].toLowerCase().includes(q)));
     if (!rows.length) continue;
     const key = [cause.rank, cause.stage, cause.text, backendOf(pair.new).split("_")[0]].join("\n");
-    const entry = found.get(key) ?? {rank: cause.rank, stage: cause.stage, text: cause.text, headline: cause.headline, then: cause.then, expected: true, parts: [], compiles: 0};
+    const entry = found.get(key) ?? {rank: cause.rank, stage: cause.stage, text: cause.text, headline: cause.headline, then: cause.then, expected: true, otherwise: true, parts: [], compiles: 0};
     entry.parts.push({pair, cause, rows});
     entry.compiles += rows.length;
     entry.expected &&= Boolean(cause.expected);
+    entry.otherwise &&= Boolean(cause.otherwise);
     found.set(key, entry);
   }
-  return [...found.values()].sort((a, b) => a.rank - b.rank || b.compiles - a.compiles || a.stage - b.stage);
+  return [...found.values()].sort((a, b) => a.rank - b.rank || a.otherwise - b.otherwise || b.compiles - a.compiles || a.stage - b.stage);
 }
 
 function movedView() {
@@ -102,7 +103,9 @@ function classSection(rank, causes) {
 }
 
 function causeItem(cause) {
-  const where = [...new Set(cause.parts.map(part => seriesLabel(part.pair.new)))];
+  // Where one series is compared, its name is in the headline: an example says more.
+  const one = chosenPairs().length === 1 ? D.rows[cause.parts[0].rows[0]] : "";
+  const where = one ? [one] : [...new Set(cause.parts.map(part => seriesLabel(part.pair.new)))];
   const item = h("details", {class: "cause"}, h("summary", {}, h("span", {class: "stage"}, D.stages[cause.stage]), h("span", {class: "what"}, cause.headline, cause.expected ? h("span", {class: "soft"}, " (expected)") : null),
     h("span", {class: "n"}, counted(cause.compiles, "compile")), h("span", {class: "where soft"}, where.length > 2 ? `${where.length} series` : where.join(", "))));
   item.addEventListener("toggle", () => { if (item.open && item.children.length === 1) item.append(...cause.parts.map(part => causePart(part, cause.parts.length > 1))); });

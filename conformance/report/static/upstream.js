@@ -15,11 +15,11 @@ function reportRow(report, columns, states) {
   const name = /^https:\/\//.test(report.url) ? h("a", {href: report.url, rel: "noopener noreferrer", target: "_blank"}, report.name) : h("code", {}, report.name);
   const repro = `conformance triage ${quote(cellName(report.shown))}`;
   return h("tr", {}, h("th", {scope: "row"}, name, h("div", {class: "title"}, report.title), h("div", {class: "soft"}, h("code", {}, D.rows[D.row[report.shown]]), " ", copyButton(repro, "Copy repro"))),
-    h("td", {}, report.stage || h("span", {class: "soft"}, "–")),
+    h("td", {class: report.stage ? null : "none", "data-release": "at"}, report.stage || h("span", {class: "soft"}, "–")),
     columns.map(c => {
-      if (!at.has(c)) return h("td", {}, h("span", {class: "soft"}, "–"));
+      if (!at.has(c)) return h("td", {class: "none"}, h("span", {class: "soft"}, "–"));
       const [, k, i] = at.get(c), label = `${report.name}, ${columnLabel(c)}: ${states[k][0]}. ${describeCell(i)}`;
-      return h("td", {}, h("button", {type: "button", class: "state u-" + k, title: label, "aria-label": label, onclick: event => openCell(i, event.currentTarget)}, states[k][1], " ", states[k][0]));
+      return h("td", {"data-release": columnLabel(c)}, h("button", {type: "button", class: "state u-" + k, title: label, "aria-label": label, onclick: event => openCell(i, event.currentTarget)}, states[k][1], " ", states[k][0]));
     }));
 }
 
