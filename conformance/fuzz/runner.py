@@ -15,8 +15,8 @@ import torch
 
 from conformance import oracle
 from conformance.backends.base import Backend, CannotRun, Case, Jit
-from conformance.backends.inductor.seam import seam
-from conformance.backends.inductor.watch import TRACE_LOG, listening
+from conformance.backends.inductor.seam import TRACE_LOG, seam
+from conformance.backends.inductor.watch import listening
 from conformance.errors import UsageError
 from conformance.fuzz.example import Call, Example
 from conformance.fuzz.graph import Graph

@@ -9,7 +9,6 @@ from typing import Any
 
 import torch
 from torch import nn
-from torch.utils import _pytree as pytree
 
 from conformance.backends.inductor.seam import seam as inductor
 from conformance.headless.autotune import FIRST, Choice, Pick, fixed
@@ -21,6 +20,7 @@ from conformance.headless.memory import Memory
 from conformance.headless.seam import seam, unavailable
 from conformance.stage import Stage
 from conformance.target import Target
+from conformance.torch_seam import STATE_TABLES, base_of, pytree
 
 
 @contextlib.contextmanager
@@ -95,9 +95,7 @@ class Program:
 
     def _to_device(self, tensor: torch.Tensor, sides: dict[int, torch.Tensor]) -> torch.Tensor:
         if id(tensor) not in sides:
-            base = (
-                sides.get(id(tensor._base)) if tensor._is_view() else None
-            )  # a view of another input is a view of its side
+            base = sides.get(id(base_of(tensor)))  # a view of another input is a view of its side
             with seam.no_dispatch():
                 if base is not None and base.dtype == tensor.dtype:
                     side = base.as_strided(tensor.size(), tensor.stride(), tensor.storage_offset())
@@ -138,7 +136,7 @@ class Program:
 
 def _state(module: nn.Module) -> Iterator[tuple[tuple[str, str, str], torch.Tensor]]:
     for owner, part in module.named_modules():
-        for table in ("_parameters", "_buffers"):
+        for table in STATE_TABLES:
             for name, tensor in list(getattr(part, table).items()):
                 if tensor is not None:
                     yield (owner, table, name), tensor

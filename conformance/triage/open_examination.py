@@ -18,8 +18,7 @@ from conformance.backends.base import Backend, Case, Compiled
 from conformance.backends.inductor.compiled import UNFUSED, empty_caches
 from conformance.backends.inductor.kernel_store import kernel_store
 from conformance.backends.inductor.seam import seam
-from conformance.backends.inductor.triage import comparison as inside
-from conformance.backends.inductor.triage.comparison import Evidence
+from conformance.backends.inductor.triage.evidence import Evidence, keeping
 from conformance.backends.inductor.watch import poisoned
 from conformance.checks.measured import LADDER
 from conformance.examine import Examination, Stop
@@ -49,7 +48,7 @@ class Held(Examination):
         self._keeping = ExitStack()
 
     def _opened(self) -> Compiled:
-        self._keeping.enter_context(inside.kept(self.evidence))
+        self._keeping.enter_context(keeping(self.evidence))
         self.compiled = super()._opened()
         return self.compiled
 

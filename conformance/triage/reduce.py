@@ -19,13 +19,13 @@ from typing import Any
 
 import torch
 from torch import fx
-from torch.utils import _pytree as pytree
 
 from conformance import graphs, oracle
 from conformance.backends.base import Case
 from conformance.examine import Examination
 from conformance.stage import STAGES, Stage
 from conformance.target import Target
+from conformance.torch_seam import pytree
 from conformance.triage.micrograph_subject import wrap
 
 Signature = tuple[Stage, str]

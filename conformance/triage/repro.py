@@ -18,6 +18,7 @@ import torch
 from torch import fx
 
 from conformance.errors import UsageError
+from conformance.torch_seam import WRAP
 from conformance.triage.doors import door
 
 HEAD = '''"""{title}
@@ -179,11 +180,7 @@ def _module_text(gm: fx.GraphModule) -> tuple[str, list[str]]:
     for node in gm.graph.nodes:
         node.type = None  # an annotation may name what only the user's file knows
     code = gm.graph.python_code("self")
-    lines = [
-        line
-        for line in code.src.strip("\n").splitlines()
-        if line.strip() and not line.startswith("torch.fx._symbolic_trace.wrap")
-    ]
+    lines = [line for line in code.src.strip("\n").splitlines() if line.strip() and not line.startswith(WRAP)]
     lines = [re.sub(r";  (\w+ = )+None$", "", line) for line in lines]  # memory is no concern here
     held = sorted({n.target for n in gm.graph.nodes if n.op == "get_attr"})
     made = []

@@ -9,14 +9,15 @@ from typing import Any
 
 import torch
 from torch import fx
-from torch.utils import _pytree as pytree
 
 from conformance import graphs, oracle
 from conformance.backends.base import Case
-from conformance.backends.inductor.triage import comparison as inside
-from conformance.backends.inductor.triage.comparison import Evidence
+from conformance.backends.inductor.triage import code_culprit, graph_culprit
+from conformance.backends.inductor.triage.evidence import Evidence, keeping
 from conformance.stage import STAGES, Stage
+from conformance.torch_seam import pytree
 from conformance.triage.culprit import Culprit
+from conformance.triage.graph_comparison import wrong_decompositions, wrong_pass
 from conformance.triage.open_examination import Held, side_by_side
 
 NUMERIC = {
@@ -64,7 +65,7 @@ class InductorTrail(Trail):
     def __init__(self, backend: Any, case: Case, held: Held | None = None) -> None:
         self.evidence = Evidence() if held is None else held.evidence
         if held is None:
-            with inside.kept(self.evidence):
+            with keeping(self.evidence):
                 super().__init__(backend, case)
                 oracle.run(self.compiled, case.inputs(0), self.compiled.module, calls=case.micrograph.steps)
         else:
@@ -112,11 +113,11 @@ class InductorTrail(Trail):
     def culprit(self, stage: Stage, kind: str) -> Culprit | None:
         module = self.case.module()
         if stage is Stage.DECOMPOSITION and kind in {*NUMERIC, "crash"}:
-            return self._before_tracing() or inside.of_decomposition(module, self.case.inputs(0), self.watch)
+            return self._before_tracing() or graph_culprit.of_decomposition(module, self.case.inputs(0), self.watch)
         if kind not in NUMERIC:
             return None
         if stage is Stage.CAPTURE:
-            return inside.of_capture(module, self.case.inputs(0), self.watch.captured)
+            return graph_culprit.of_capture(module, self.case.inputs(0), self.watch.captured)
         named = None
         for number, record in enumerate(self.watch.graphs):
             inputs = self.evidence.inputs.get(number)
@@ -141,13 +142,13 @@ class InductorTrail(Trail):
 
     def _before_tracing(self) -> Culprit | None:
         inputs = self.inputs() if len(self.watch.captured) == 1 else None
-        return None if inputs is None else inside.of_pre_grad(self.evidence, self.watch.captured[0], inputs)
+        return None if inputs is None else graph_culprit.of_pre_grad(self.evidence, self.watch.captured[0], inputs)
 
     def _in_graph(self, stage: Stage, record: Any, inputs: list[Any]) -> Culprit | None:
         if stage is Stage.POSTGRAD:
-            return inside.of_passes(self.evidence, record.decomposed, inputs)
+            return wrong_pass(self.evidence.passes, record.decomposed, inputs)
         if stage in (Stage.FUSION, Stage.CODEGEN):
-            return inside.of_code(self.evidence, record, inputs, stage)
+            return code_culprit.of_code(self.evidence, record, inputs, stage)
         why = "the generated program is right; what it is called with, or what becomes of its answer, is not"
         return Culprit("runtime", "what calls the program", why)
 
@@ -212,7 +213,7 @@ class TensorRTTrail(Trail):
         if stage is Stage.DECOMPOSITION and kind in NUMERIC:
             from torch_tensorrt.dynamo.lowering import get_decompositions
 
-            wrong = inside.wrong_decompositions(self.case.module(), self.case.inputs(0), get_decompositions())
+            wrong = wrong_decompositions(self.case.module(), self.case.inputs(0), get_decompositions())
             return wrong or self._lifting()
         if stage is Stage.POSTGRAD:
             return self._pass()
@@ -248,10 +249,10 @@ class TensorRTTrail(Trail):
                     else "it writes to the user's buffers"
                 )
                 return Culprit("pass", run.name, why, ["copy"])
-        evidence = Evidence(passes=[(run.name, run.graph) for run in record.passes if run.graph is not None])
+        passes = [(run.name, run.graph) for run in record.passes if run.graph is not None]
         buffers = dict(self.case.module().named_buffers())
         inputs = [*pytree.tree_leaves(self.case.inputs(0)), *(buffers[name] for name in record.lifted_buffers.values())]
-        return inside.of_passes(evidence, record.lifted if record.lifted_buffers else record.decomposed, inputs)
+        return wrong_pass(passes, record.lifted if record.lifted_buffers else record.decomposed, inputs)
 
     def texts(self, stage: Stage) -> tuple[str, str]:
         record = self.recording

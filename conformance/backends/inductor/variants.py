@@ -9,7 +9,6 @@ from pathlib import Path
 from typing import Any
 
 import torch
-from torch.utils import _pytree as pytree
 
 from conformance import oracle
 from conformance.backends.base import Case, Compiled, all_unavailable
@@ -22,6 +21,7 @@ from conformance.inputs import Tensor
 from conformance.seam import Seam
 from conformance.stage import Stage
 from conformance.target import Target
+from conformance.torch_seam import pytree
 from conformance.trace import Observation
 from conformance.verdict import Finding, Kind, Verdict
 
