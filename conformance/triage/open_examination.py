@@ -23,8 +23,9 @@ from conformance.backends.inductor.watch import poisoned
 from conformance.checks.measured import LADDER
 from conformance.examine import Examination, Stop
 from conformance.stage import STAGES, Stage
-from conformance.target import CPU
+from conformance.target import CPU, Target
 from conformance.trace import Observation
+from conformance.triage.micrograph_subject import wrap
 from conformance.verdict import Finding, Kind
 
 
@@ -187,3 +188,30 @@ def scratch() -> Iterator[None]:
         kernel_store(),
     ):
         yield
+
+
+def signature(
+    backend: Any,
+    gm: torch.fx.GraphModule,
+    inputs: tuple[Any, ...],
+    target: str,
+    wanted: Stage,
+    look: type[Examination] = Examination,
+) -> tuple[Stage, str] | None:
+    """The stage and kind of the first finding of a graph; None where nothing is wrong. Cheaper than the whole suite: one
+    compile, one call, and the ladder only if that differs. Only where capture is at fault is it captured again and again."""
+    try:
+        cls = wrap(gm, inputs, "reduced")
+    except Exception:
+        return None
+    stages = STAGES[0 if wanted is Stage.CAPTURE else 1 : Stage.RUNTIME.order]
+    examination = look(Case(cls, Target.parse(target)), backend, stages)
+    try:
+        trace = examination.trace()
+    except Exception:
+        return None
+    for stage in STAGES:
+        seen = trace.observations.get(stage)
+        if seen is not None and seen.findings:
+            return stage, seen.findings[0].kind.value
+    return None

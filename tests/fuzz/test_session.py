@@ -22,13 +22,14 @@ from hypothesis.database import DirectoryBasedExampleDatabase
 
 from conformance.errors import UsageError
 from conformance.fuzz import commands, pinned
+from conformance.fuzz.coverage import Tally
 from conformance.fuzz.database import Keyed, open_database
 from conformance.fuzz.example import Call, Example, Given, read
 from conformance.fuzz.finding import Findings, confirm, finding_of, key_of, normalized
 from conformance.fuzz.home import home
 from conformance.fuzz.repro import script
-from conformance.fuzz.runner import Tally, runner_for
 from conformance.fuzz.search import PROFILES, search
+from conformance.fuzz.served import runner_for
 from conformance.fuzz.session import Session
 from conformance.library import load
 from conformance.oracle import Difference
