@@ -215,7 +215,9 @@ class HasRepro(Protocol):
     """Can be called from a script that imports nothing of this project."""
 
     def repro_entry(self, stage: str) -> tuple[str, str] | None:
-        """The name of the function that compiles a module as far as a stage, and the text that defines it."""
+        """The name of the function that compiles a module as far as a stage ("": the whole program), and the text that
+        defines it; None where a repro cannot be had. The script that it goes into has a function `inputs()`. The text
+        may say `{transform}` for the name of the transform at fault."""
 
 
 @runtime_checkable

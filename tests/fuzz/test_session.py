@@ -169,10 +169,10 @@ def test_the_repro_needs_only_torch(kept: Path) -> None:
 @pytest.mark.parametrize(
     "backend, target, door",
     [
-        ("inductor", "cuda", "torch.compile(module)"),
+        ("inductor", "cuda", "torch.compile(module())"),
         ("inductor_cudagraphs", "cuda", 'torch.compile(module, mode="reduce-overhead")'),
         ("torch_tensorrt", "sm_90", "torch_tensorrt.dynamo.compile(program"),
-        ("autodeploy", "cuda", "torch.export.export(module.eval(), inputs)"),
+        ("autodeploy", "cuda", "torch.export.export(module.eval(), inputs())"),
     ],
 )
 def test_the_repro_goes_through_the_same_door(backend: str, target: str, door: str) -> None:

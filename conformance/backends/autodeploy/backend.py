@@ -53,6 +53,11 @@ class AutoDeployBackend(Backend):
 
         plan.configured(load(), plan.runnable(target)[0])
 
+    def repro_entry(self, stage: str) -> tuple[str, str] | None:
+        from conformance.backends.autodeploy import repro
+
+        return repro.entry(stage)
+
     def compile(self, case: Case) -> Compiled:
         from conformance.backends.autodeploy import plan
         from conformance.backends.autodeploy.compiled import AutoDeployCompiled

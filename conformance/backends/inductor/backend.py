@@ -105,6 +105,9 @@ class InductorBackend(Backend):
         if target.name == "cpu":  # registering those of a GPU makes a CUDA context, and no process could be forked then
             _register_patterns(torch.device("cpu"))
 
+    def repro_entry(self, stage: str) -> tuple[str, str] | None:
+        return "torch.compile", ""
+
     def triage_adapter(self) -> Any:
         from conformance.backends.inductor.triage.ladder import InductorAdapter
 

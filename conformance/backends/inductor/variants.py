@@ -32,6 +32,10 @@ MANY = 1000
 # ----------------------------------------------------------------------------------------- CUDA graphs
 
 
+def _entry_with_mode(mode: str) -> tuple[str, str]:
+    return "compiled", f'def compiled(module):\n    return torch.compile(module, mode="{mode}")\n'
+
+
 class CudagraphsBackend(InductorBackend):
     """`mode="reduce-overhead"`: what runs from the third call on is a recording."""
 
@@ -55,6 +59,9 @@ class CudagraphsBackend(InductorBackend):
 
     def compile_entry(self, module: Any, **options: Any) -> Callable[..., Any]:
         return torch.compile(module, mode="reduce-overhead", **options)
+
+    def repro_entry(self, stage: str) -> tuple[str, str] | None:
+        return _entry_with_mode("reduce-overhead")
 
 
 class CudagraphsCompiled(InductorCompiled):
@@ -160,6 +167,9 @@ class MaxAutotuneBackend(InductorBackend):
         if not torch.cuda.is_available():
             return all_unavailable("needs a CUDA device: choices are timed")
         return super().unavailable(target)
+
+    def repro_entry(self, stage: str) -> tuple[str, str] | None:
+        return _entry_with_mode("max-autotune")
 
     def compile(self, case: Case) -> Compiled:
         return MaxAutotuneCompiled(self, case)

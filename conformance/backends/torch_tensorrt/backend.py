@@ -76,6 +76,11 @@ class TorchTensorRTBackend(Backend):
 
         not_importable()
 
+    def repro_entry(self, stage: str) -> tuple[str, str] | None:
+        from conformance.backends.torch_tensorrt import repro
+
+        return repro.entry(stage)
+
     def compile(self, case: Case) -> Compiled:
         from conformance.backends.torch_tensorrt.compiled import TorchTensorRTCompiled
 
