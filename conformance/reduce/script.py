@@ -18,7 +18,6 @@ from dataclasses import dataclass, field
 from conformance.reduce.ddmin import ddmin, first_yes
 
 Holds = Callable[[list[str]], list[bool]]
-BLOCKS = ("body", "orelse", "finalbody", "handlers")
 COMPOUND = (ast.If, ast.With, ast.For, ast.While, ast.Try)
 SMALL = 4  # sizes up to this are left alone
 PLAIN_DTYPE = {

@@ -13,11 +13,6 @@ from conformance import graphs
 CALLS = ("call_function", "call_method", "call_module")
 
 
-def size(gm: fx.GraphModule) -> int:
-    """How many nodes of the graph call something."""
-    return sum(node.op in CALLS for node in gm.graph.nodes)
-
-
 def cut(
     gm: fx.GraphModule, kept: Sequence[fx.Node], values: dict[fx.Node, Any]
 ) -> tuple[fx.GraphModule, tuple[Any, ...]] | None:

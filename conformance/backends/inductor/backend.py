@@ -13,6 +13,7 @@ import torch
 
 from conformance import headless, scenario
 from conformance.backends.base import Backend, Case, Compiled, all_unavailable
+from conformance.backends.inductor.kernel_store import prune
 from conformance.backends.inductor.seam import FIRST_COMPILE, seam, streams
 from conformance.inputs import Tensor
 from conformance.seam import Seam
@@ -102,7 +103,9 @@ class InductorBackend(Backend):
                 getattr(seam, key)()
         if target.name == "cpu" and seam.has("pick_vec_isa"):
             bool(seam.pick_vec_isa())  # its truth is what is asked of the C++ compiler; the answer is kept on disk
-        if target.name == "cpu":  # registering those of a GPU makes a CUDA context, and no process could be forked then
+        if target.name == "cpu":
+            prune()
+            # Registering those of a GPU makes a CUDA context, and no process could be forked then.
             _register_patterns(torch.device("cpu"))
 
     def repro_entry(self, stage: str) -> tuple[str, str] | None:
