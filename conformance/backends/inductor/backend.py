@@ -108,6 +108,12 @@ class InductorBackend(Backend):
             # Registering those of a GPU makes a CUDA context, and no process could be forked then.
             _register_patterns(torch.device("cpu"))
 
+    def trail(self, case: Case, held: Any) -> Any:
+        """A variant runs its program in another way: its graphs do not show that."""
+        from conformance.backends.inductor.triage.trail import InductorTrail
+
+        return None if self.variant_of else InductorTrail(self, case, held)
+
     def repro_entry(self, stage: str) -> tuple[str, str] | None:
         return "torch.compile", ""
 
