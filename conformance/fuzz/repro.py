@@ -97,7 +97,6 @@ def inputs():
     return next(calls())
 
 {defined}
-
 def tensors(value):
     if isinstance(value, torch.Tensor):
         return [value.detach().clone()]
@@ -137,7 +136,7 @@ sys.exit(wrong)
 
 
 def _call(example: Example, base: type[Micrograph], call: Call, device: str) -> str:
-    """Storage by storage, so that sharing stays."""
+    """Storage by storage, so that sharing stays; drawn from one seed, so that eager and compiled get the same numbers."""
     moved = "" if device == "cpu" else f".to({device!r})"
     lines, names, storages = [], [], {}
     for index, (spec, value) in enumerate(zip(base.inputs, call.inputs(base), strict=True)):
@@ -161,7 +160,8 @@ def _call(example: Example, base: type[Micrograph], call: Call, device: str) -> 
         dynamic = [dim for dim in _named(spec, example.dynamic) if dim not in unbacked and value.shape[dim] > 1]
         lines += [f"    torch._dynamo.mark_dynamic(x{index}, {dim})" for dim in dynamic]
         names.append(f"x{index}")
-    return "\n".join([*lines, f"    yield ({', '.join(names)},)"])
+    seed = ["    torch.manual_seed(2)"] if any("torch.rand" in line for line in lines) else []
+    return "\n".join([*seed, *lines, f"    yield ({', '.join(names)},)"])
 
 
 def _named(spec: Any, dims: tuple[str, ...]) -> list[int]:

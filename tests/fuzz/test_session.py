@@ -154,8 +154,10 @@ def test_pinned_examples_are_micrographs(kept: Path) -> None:
     assert all((a == b).all() for a, b in zip(made.example(0), made.example(0), strict=True))
 
 
-def test_the_repro_needs_only_torch(kept: Path) -> None:
-    text = script(finding_of(ODD, WRONG, "inductor", "cpu"))
+@pytest.mark.parametrize("size", [3, 300])  # written out; drawn anew, for eager and for the compiler
+def test_the_repro_needs_only_torch(kept: Path, size: int) -> None:
+    calls = (replace(ODD.calls[0], dims={"b": 2, "n": size}),) * 2
+    text = script(finding_of(replace(ODD, calls=calls), WRONG, "inductor", "cpu"))
     assert "conformance" not in text.split('"""', 2)[2]
     file = kept / "repro.py"
     file.write_text(text.replace("torch.compile(", "torch.compile(backend='eager', model="))
@@ -163,7 +165,7 @@ def test_the_repro_needs_only_torch(kept: Path) -> None:
         [sys.executable, str(file)], capture_output=True, text=True, env={**os.environ, "PYTHONPATH": ""}, cwd=kept
     )
     assert ended.returncode == 0, ended.stderr
-    assert "call 1: as eager" in ended.stdout
+    assert "call 1: as eager" in ended.stdout and "call 2: as eager" in ended.stdout
 
 
 @pytest.mark.parametrize(
