@@ -10,11 +10,9 @@ from typing import Any
 
 from conformance import oracle, scenario
 from conformance.backends.base import CannotRun, Compiled
-from conformance.checks.measured import LADDER
 from conformance.errors import NotInEager, first_line
 from conformance.examine import GRAPH_STAGES, Examination
 from conformance.stage import Stage
-from conformance.verdict import Finding, Kind
 
 SEEDS = (0, 1)  # the scenario is played with two sets of values
 
@@ -88,23 +86,6 @@ class ScenarioExamination(Examination):
 
     def _climb(self, compiled: Compiled, seed: int, ref: oracle.Reference) -> None:
         """A program that cannot be played as it is cannot be played in its earlier forms either."""
-
-    def _differs(
-        self,
-        compiled: Compiled,
-        seed: int,
-        outcome: oracle.Outcome,
-        ref: oracle.Reference,
-        when: str,
-        kind: Kind | None = None,
-        **sizes: int,
-    ) -> bool:
-        differences = oracle.compare(outcome, ref)
-        if not differences:
-            return False
-        stage, found = self._ladder(compiled, seed, ref)
-        self.found.at(stage).findings += [Finding(d.kind, LADDER, f"{when}: {d}") for d in (found or differences)[:3]]
-        return True
 
     def _ladder(
         self, compiled: Compiled, seed: int, ref: oracle.Reference, **sizes: int

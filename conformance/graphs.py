@@ -10,6 +10,8 @@ from typing import Any
 import torch
 from torch import fx
 
+from conformance.torch_seam import OpOverload, schema_of
+
 # Composite ops that AOTAutograd keeps on purpose, or that are no computation.
 NOT_COMPOSITE = {"aten::sym_size", "aten::sym_stride", "aten::sym_numel", "aten::sym_storage_offset"}
 
@@ -18,7 +20,7 @@ def op_name(target: Any) -> str:
     """`aten.add.Tensor`, `relu`, `cond`: one name for an op, whatever made the graph."""
     if isinstance(target, str):
         return target
-    if isinstance(target, torch._ops.OpOverload):
+    if isinstance(target, OpOverload):
         return str(target)
     name = getattr(target, "__name__", None) or str(target)
     module = getattr(target, "__module__", None) or ""
@@ -78,7 +80,7 @@ def composite(gm: fx.GraphModule | None, has_kernel: Callable[[str, str], bool])
     for graph in graphs_of(gm):
         for node in graph.nodes:
             target = node.target
-            if not isinstance(target, torch._ops.OpOverload) or target.namespace != "aten":
+            if not isinstance(target, OpOverload) or target.namespace != "aten":
                 continue
             name = target.name()
             implicit = has_kernel(name, "CompositeImplicitAutograd")
@@ -98,7 +100,7 @@ def writes(gm: fx.GraphModule | None) -> list[str]:
         placeholders = {n for n in graph.nodes if n.op in ("placeholder", "get_attr")}
         for node in graph.nodes:
             target = node.target
-            if isinstance(target, torch._ops.OpOverload) and target._schema.is_mutable:
+            if isinstance(target, OpOverload) and schema_of(target).is_mutable:
                 epilogue = target is torch.ops.aten.copy_.default and node.args[0] in placeholders
                 if not epilogue and not str(target).startswith(("aten.set_", "inductor")):
                     found.append(str(target))
@@ -116,10 +118,10 @@ def written_inputs(gm: fx.GraphModule | None) -> int:
 def _written(node: fx.Node) -> list[fx.Node]:
     """The arguments that a node writes into."""
     target = node.target
-    if node.op != "call_function" or not isinstance(target, torch._ops.OpOverload) or not target._schema.is_mutable:
+    if node.op != "call_function" or not isinstance(target, OpOverload) or not schema_of(target).is_mutable:
         return []
     found: list[fx.Node] = []
-    for index, argument in enumerate(target._schema.arguments):
+    for index, argument in enumerate(schema_of(target).arguments):
         if argument.alias_info is not None and argument.alias_info.is_write:
             value = node.args[index] if index < len(node.args) else node.kwargs.get(argument.name)
             values = value if isinstance(value, (list, tuple)) else [value]
@@ -129,8 +131,8 @@ def _written(node: fx.Node) -> list[fx.Node]:
 
 def _root(node: fx.Node) -> fx.Node:
     """What a chain of views is a view of."""
-    while node.op == "call_function" and isinstance(node.target, torch._ops.OpOverload):
-        arguments = node.target._schema.arguments
+    while node.op == "call_function" and isinstance(node.target, OpOverload):
+        arguments = schema_of(node.target).arguments
         views = [i for i, a in enumerate(arguments) if a.alias_info is not None]
         if not views or views[0] >= len(node.args) or not isinstance(node.args[views[0]], fx.Node):
             break
@@ -147,8 +149,8 @@ def without_metadata(gm: fx.GraphModule | None) -> list[str]:
         node.name
         for node in gm.graph.nodes
         if node.op == "call_function"
-        and isinstance(node.target, torch._ops.OpOverload)
-        and node.target._schema.returns
+        and isinstance(node.target, OpOverload)
+        and schema_of(node.target).returns
         and "val" not in node.meta
-        and (node.users or not node.target._schema.is_mutable)
+        and (node.users or not schema_of(node.target).is_mutable)
     ]

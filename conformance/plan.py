@@ -2,15 +2,12 @@
 
 from __future__ import annotations
 
-import json
 import os
 from collections.abc import Iterable
-from dataclasses import asdict, dataclass, field
-from typing import Any, Required, TypedDict
+from dataclasses import dataclass, field
 
 from conformance.cell import Cell, select
-from conformance.errors import UsageError, unknown
-from conformance.files import mismatch, parse_json
+from conformance.errors import unknown
 from conformance.stage import STAGES, Stage
 from conformance.target import Target
 
@@ -33,19 +30,6 @@ class PlannedCase:
 
     def cells(self) -> list[Cell]:
         return [Cell(stage, self.backend, self.target, self.micrograph) for stage in self.stages]
-
-
-class PlanData(TypedDict, total=False):
-    """A plan as it travels."""
-
-    cells: Required[list[str]]
-    micrographs: str | None
-    expectations: str | None
-    baseline: bool
-    timeout: float
-    memory: int | None
-    threads: int
-    plugins: Required[list[str]]
 
 
 @dataclass(frozen=True)
@@ -75,18 +59,6 @@ class Plan:
         for cell in self.cells if cells is None else cells:
             stages.setdefault((cell.backend, cell.target, cell.micrograph), set()).add(cell.stage)
         return [PlannedCase(*case, tuple(s for s in STAGES if s in asked)) for case, asked in stages.items()]
-
-    def to_json(self) -> str:
-        return json.dumps({**asdict(self), "cells": [str(cell) for cell in self.cells]})
-
-    @classmethod
-    def from_json(cls, text: str) -> Plan:
-        data: dict[str, Any] = parse_json(text, "the plan")
-        if problem := mismatch(data, PlanData):
-            raise UsageError(f"not a plan: {problem}")
-        data["cells"] = tuple(Cell.parse(cell) for cell in data["cells"])
-        data["plugins"] = tuple(data["plugins"])
-        return cls(**{key: value for key, value in data.items() if key in PlanData.__annotations__})
 
 
 def select_cells(

@@ -3,11 +3,15 @@
 from __future__ import annotations
 
 import ast
+import math
 import platform
 import textwrap
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Any
+
+import torch
 
 WIDTH = 100
 CURE_VARIABLE = "REPRO_CURED"  # set: the file applies what makes it right, and exits 0
@@ -19,10 +23,10 @@ class Report:
 
     title: str
     stage: str
-    culprit: str
     expected: str
     got: str
     versions: Mapping[str, str]
+    culprit: str = ""
     cure: Sequence[str] = ()  # lines of Python that make the program right, if they run before it
     cure_words: str = ""
     found: str = ""  # how stage and culprit were found
@@ -35,7 +39,7 @@ def script_text(body: str, report: Report, guarded: bool = False) -> str:
     process of its own, since it dies of a signal, does not end or exits with another code than 1; exit 1 then, too."""
     future, rest = _split_future(body)
     imports = ["import os"] + (["import subprocess", "import sys"] if guarded else [])
-    parts = [_docstring(report), *future, *imports, ""]
+    parts = [docstring(report), *future, *imports, ""]
     if guarded:
         parts += [GUARD.strip(), ""]
     if report.cure:
@@ -59,14 +63,41 @@ if "REPRO_INSIDE" not in os.environ:  # what follows dies of a signal, does not 
 """
 
 
-def _docstring(report: Report) -> str:
+def docstring(report: Report, *more: str) -> str:
+    """What a repro shows, in what, and what its exit code says: its first lines. `more` are lines of its own."""
     versions = ", ".join(f"{name} {version}" for name, version in report.versions.items())
-    lines = [report.title, "", f"Stage: {report.stage}. Culprit: {report.culprit}", f"Seen with {versions}."]
+    where = f"Stage: {report.stage}." + (f" Culprit: {report.culprit}" if report.culprit else "")
+    lines = [report.title, "", *more, where, f"Seen with {versions}."]
     lines.append("Exits 1 while the defect is there, 0 once it is gone.")
     if report.cure:
         lines.append(f"With {CURE_VARIABLE}=1 it exits 0: {report.cure_words or 'the culprit is turned off'}.")
-    text = "\n".join(textwrap.fill(line, WIDTH, break_long_words=False, break_on_hyphens=False) for line in lines)
-    return f'"""{text}\n"""'.replace("\\", "\\\\")
+    text = wrapped("\n".join(lines)).replace("\\", "\\\\").replace('"""', "'''")
+    return f'"""{text}\n"""'
+
+
+def wrapped(text: str, indent: str = "") -> str:
+    """Lines of at most `WIDTH`, where words allow; those that go on are indented."""
+    lines = text.split("\n")
+    return "\n".join(
+        textwrap.fill(line, WIDTH, subsequent_indent=indent, break_long_words=False, break_on_hyphens=False)
+        for line in lines
+    )
+
+
+def tensor_literal(value: torch.Tensor) -> str:
+    """A tensor with its values, each number in as few digits as give the same number back."""
+
+    def text(number: Any) -> str:
+        if isinstance(number, list):
+            return f"[{', '.join(map(text, number))}]"
+        if not isinstance(number, float):
+            return repr(number)
+        if not math.isfinite(number):
+            return f"float('{number}')"
+        again = (float(f"{number:.{digits}g}") for digits in range(1, 18))
+        return repr(next((n for n in again if torch.tensor(n, dtype=value.dtype).item() == number), number))
+
+    return f"torch.tensor({text(value.detach().tolist())}, dtype={value.dtype})"
 
 
 def _split_future(body: str) -> tuple[list[str], str]:
@@ -110,7 +141,7 @@ def issue_text(report: Report, repro: Path) -> str:
 
 **Stage**: {report.stage}
 
-**Culprit**: {report.culprit}
+**Culprit**: {report.culprit or "not known"}
 {cure}{first}
 ## How it was found
 

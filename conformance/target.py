@@ -123,11 +123,6 @@ class Target:
         """The description of a headless target."""
         return DEVICES.get(self.name)
 
-    @property
-    def torch_device(self) -> str:
-        """Where tensors of this target live: headless ones are described as CUDA, and computed on the CPU."""
-        return "cpu" if self.name == "cpu" else "cuda"
-
 
 CPU = Target("cpu")
 CUDA = Target("cuda")

@@ -8,13 +8,14 @@ import pytest
 
 from conformance import backends
 from conformance.fuzz import graph_gen, guard_search
+from conformance.fuzz.coverage import Tally
 from conformance.fuzz.example import Example
 from conformance.fuzz.finding import confirm, finding_of
 from conformance.fuzz.graph import Graph, micrograph_of
 from conformance.fuzz.known import Register
 from conformance.fuzz.repro import script
-from conformance.fuzz.runner import Tally, runner_for
 from conformance.fuzz.search import PROFILES, Suspect, search
+from conformance.fuzz.served import runner_for
 from conformance.fuzz.watchdog import PATIENCE
 from conformance.micrograph import Micrograph
 from conformance.oracle import Difference

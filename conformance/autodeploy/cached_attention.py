@@ -18,6 +18,7 @@ from conformance.backends.autodeploy import fake_cuda
 from conformance.backends.autodeploy.graph import custom_ops
 from conformance.backends.autodeploy.loader import Loaded
 from conformance.backends.autodeploy.passes import listening
+from conformance.backends.autodeploy.seam import caches_of, resources_of
 from conformance.errors import UsageError
 
 VOCABULARY, LONGEST = 64, 32
@@ -65,7 +66,7 @@ def decode(loaded: Loaded, backend: str = "torch", device: str = "cpu", batch: i
         report = CacheReport(custom_ops(gm), int(info.num_matches), int(caches))
         call = _caller(cm, gm)
         report.differences["prompt at once"] = _compare(call(tokens, 0), plain)
-        for cache in cm._caches.values():
+        for cache in caches_of(cm).values():
             cache.fill_(7.0)  # what the prompt left must not help
         report.differences["token by token"] = _compare(_steps(call, tokens, 0), plain)
         call(torch.randint(0, VOCABULARY, (batch, 2), device=device), length - 2)
@@ -106,9 +107,10 @@ def _allocate(loaded: Loaded, cm: Any) -> int:
     if loaded.seam.built:
         return int(cm.initialize_resources())
     cm.info.to(cm.device)
-    for name, handler in cm._resource_lookup.items():
-        cm._caches[name] = handler.allocate(cm.info)
-    return len(cm._caches)
+    caches = caches_of(cm)
+    for name, handler in resources_of(cm).items():
+        caches[name] = handler.allocate(cm.info)
+    return len(caches)
 
 
 def _caller(cm: Any, gm: Any) -> Callable[[torch.Tensor, int], torch.Tensor]:

@@ -18,7 +18,7 @@ from torch import fx
 from conformance.backends.autodeploy import graph
 from conformance.backends.autodeploy.loader import Loaded, Missing
 from conformance.backends.autodeploy.passes import NO_OP
-from conformance.backends.autodeploy.seam import outside
+from conformance.backends.autodeploy.seam import LEGACY_OPS, outside
 from conformance.errors import UsageError, first_line, unknown
 
 PASSES = {
@@ -135,11 +135,10 @@ class Legacy:
         """Registers the flashinfer ops of the older path, as TensorRT-LLM does."""
         import importlib
 
-        name = "tensorrt_llm._torch.custom_ops.flashinfer_custom_ops"
         try:
-            importlib.import_module(name)
+            importlib.import_module(LEGACY_OPS)
         except ImportError as error:
-            raise Missing(f"{self.loaded.found} has no {name}: {first_line(error)}") from None
+            raise Missing(f"{self.loaded.found} has no {LEGACY_OPS}: {first_line(error)}") from None
 
 
 @contextmanager

@@ -10,7 +10,8 @@ from collections.abc import Callable
 from typing import Any
 
 import torch
-from torch.utils._python_dispatch import TorchDispatchMode
+
+from conformance.torch_seam import TorchDispatchMode, schema_of
 
 
 def rms_norm(x: torch.Tensor, weight: torch.Tensor, eps: float, **_: Any) -> torch.Tensor:
@@ -59,11 +60,12 @@ class ReferenceKernels(TorchDispatchMode):
 
     def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
         kwargs = dict(kwargs or {})
-        if str(func) == "auto_functionalized" and args[0]._schema.name in KERNELS:
+        if str(func) == "auto_functionalized" and schema_of(args[0]).name in KERNELS:
             return _on_copies(args[0], kwargs)
-        name = func._schema.name if hasattr(func, "_schema") else ""
+        schema = schema_of(func)
+        name = schema.name if schema is not None else ""
         if name in KERNELS:
-            names = [argument.name for argument in func._schema.arguments]
+            names = [argument.name for argument in schema.arguments]
             bound = [*args, *(kwargs.pop(n) for n in names[len(args) :] if n in kwargs)]
             return KERNELS[name](*bound)
         return func(*args, **kwargs)
@@ -71,8 +73,9 @@ class ReferenceKernels(TorchDispatchMode):
 
 def _on_copies(op: Any, kwargs: dict[str, Any]) -> tuple[Any, ...]:
     """What `auto_functionalized` means: the op on copies of what it writes into, and the copies as results."""
-    written = [a.name for a in op._schema.arguments if a.alias_info is not None and a.alias_info.is_write]
+    schema = schema_of(op)
+    written = [a.name for a in schema.arguments if a.alias_info is not None and a.alias_info.is_write]
     copies = {name: kwargs[name].clone() for name in written}
     given = {**kwargs, **copies}
-    result = KERNELS[op._schema.name](*(given[a.name] for a in op._schema.arguments if a.name in given))
+    result = KERNELS[schema.name](*(given[a.name] for a in schema.arguments if a.name in given))
     return (result, *copies.values())

@@ -1,8 +1,9 @@
 """What a compiler must answer to take part, and what it may answer besides.
 
-A backend is a class derived from `Backend` that compiles to a `Compiled`. Third parties plug in by the entry point group
-`conformance.backends`. What only some backends can do is a protocol below: fuzzing asks for `Jit`, triage for `Triaged`, repros for
-`HasRepro`, bisecting for `Released`; a run reads the expectations of one that `HasExpectations`.
+A backend is a class derived from `Backend` that compiles to a `Compiled`. Third parties plug in by the entry point
+group `conformance.backends`. What only some backends can do is a protocol below: fuzzing asks for `Jit`, triage for
+`Triaged` and `HasTrail`, repros for `HasRepro`, bisecting for `Released`; a run reads the expectations of one that
+`HasExpectations`.
 """
 
 from __future__ import annotations
@@ -29,6 +30,7 @@ __all__ = [
     "Compiled",
     "HasExpectations",
     "HasRepro",
+    "HasTrail",
     "Jit",
     "Released",
     "Triaged",
@@ -211,11 +213,22 @@ class Triaged(Protocol):
 
 
 @runtime_checkable
+class HasTrail(Protocol):
+    """Leaves behind what triage needs to name a culprit and to make the graph smaller."""
+
+    def trail(self, case: Case, held: Any) -> Any:
+        """A `conformance.triage.trail.Trail` of the compile that is held open, or, where `held` is None, of a new one;
+        None where there is none."""
+
+
+@runtime_checkable
 class HasRepro(Protocol):
     """Can be called from a script that imports nothing of this project."""
 
     def repro_entry(self, stage: str) -> tuple[str, str] | None:
-        """The name of the function that compiles a module as far as a stage, and the text that defines it."""
+        """The name of the function that compiles a module as far as a stage ("": the whole program), and the text that
+        defines it; None where a repro cannot be had. The script that it goes into has a function `inputs()`. The text
+        may say `{transform}` for the name of the transform at fault."""
 
 
 @runtime_checkable

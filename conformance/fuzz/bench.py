@@ -15,10 +15,12 @@ os.environ.setdefault("TORCHINDUCTOR_COMPILE_THREADS", "1")
 from conformance import backends
 from conformance.fuzz import graph_gen
 from conformance.fuzz.commands import quiet
+from conformance.fuzz.coverage import Tally
 from conformance.fuzz.graph import micrograph_of
 from conformance.fuzz.known import Register
-from conformance.fuzz.runner import Rejected, Served, Tally, runner_for
+from conformance.fuzz.rejection import Rejected
 from conformance.fuzz.search import PROFILES, Profile, search
+from conformance.fuzz.served import Served, runner_for
 from conformance.fuzz.session import own_cache
 from conformance.fuzz.strategies import Form
 from conformance.library import load

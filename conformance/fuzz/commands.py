@@ -179,13 +179,12 @@ def quiet() -> None:
     import logging
     import warnings
 
+    from conformance.backends.inductor.seam import LOGS, REFUSAL_LOGS
+
     warnings.filterwarnings("ignore")
-    for name in ("torch._dynamo", "torch._inductor", "torch.utils.cpp_extension"):
+    for name in LOGS:
         logging.getLogger(name).setLevel(logging.ERROR)
-    for name in (
-        "torch._guards",
-        "torch.fx.experimental.symbolic_shapes",
-    ):  # they say as errors what a refused mark is told anyway
+    for name in REFUSAL_LOGS:
         logging.getLogger(name).setLevel(logging.CRITICAL)
 
 

@@ -25,7 +25,8 @@ from conformance.backends.inductor.seam import seam
 from conformance.errors import UsageError
 from conformance.fuzz.example import RESTART, STANCES, Call, Example
 from conformance.fuzz.guard_model import Cached, Model, numbers_of, predictable
-from conformance.fuzz.runner import _own_code, overlaps
+from conformance.fuzz.rejection import overlaps
+from conformance.fuzz.served import own_code
 from conformance.fuzz.watchdog import Hung, limited
 from conformance.micrograph import Micrograph
 from conformance.target import CPU
@@ -74,7 +75,7 @@ class Player:
         self.modules = micrograph.build(), micrograph.build()
         self.own = door is None
         door = door or (lambda fn: torch.compile(fn, backend=self.counting))
-        self.fn = door(_own_code(self.modules[1]))
+        self.fn = door(own_code(self.modules[1]))
         self.calls: list[Call] = []
 
     def close(self) -> None:

@@ -4,9 +4,8 @@ hypothesis state machine; and the shortest sequence that still does.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
-from functools import partial
 from typing import Any
 
 from hypothesis import HealthCheck, Phase, settings
@@ -21,6 +20,7 @@ from conformance.fuzz.strategies import plain
 from conformance.inputs import Scalar, Tensor
 from conformance.layouts import possible
 from conformance.micrograph import Micrograph
+from conformance.reduce import ddmin, one_by_one
 from conformance.verdict import Finding, Kind
 
 LAYOUTS = ("contiguous", "transposed", "offset", "strided", "expanded")
@@ -286,22 +286,22 @@ def shortest(
     def plainer(name: str, i: int) -> tuple[Call, ...]:
         return (*calls[:i], replace(calls[i], **{name: getattr(start, name)}), *calls[i + 1 :])
 
-    trials: list[Callable[[int], tuple[Call, ...]]] = [lambda i: calls[:i] + calls[i + 1 :]]
-    trials += [partial(plainer, name) for name in ("seed", "mode", "dtype", "given", "dims", "stance", "scalars")]
-    for trial in trials:
+    def fails(tried: Sequence[Call]) -> bool:
+        """The same thing goes wrong: from here on it is these calls, as far as they were played."""
+        nonlocal calls, finding
+        again = played_through(micrograph, tuple(tried), door, broken.example.limit, compiled)
+        if again is None or again[1].kind is not finding.kind:
+            return False
+        calls, finding = tuple(tried)[: again[0]], again[1]
+        return True
+
+    ddmin(calls, one_by_one(fails))
+    for name in ("seed", "mode", "dtype", "given", "dims", "stance", "scalars"):
         index = 0
         while index < len(calls):
-            tried = trial(index)
-            again = (
-                played_through(micrograph, tried, door, broken.example.limit, compiled)
-                if tried and tried != calls
-                else None
-            )
-            if again is not None and again[1].kind is finding.kind:
-                calls, finding = tried[: again[0]], again[1]
-                index += trial is not trials[0]
-            else:
-                index += 1
+            if (tried := plainer(name, index)) != calls:
+                fails(tried)
+            index += 1
     return calls, finding
 
 

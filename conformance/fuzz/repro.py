@@ -17,6 +17,7 @@ from conformance.fuzz.finding import Finding
 from conformance.fuzz.home import home
 from conformance.inputs import Tensor
 from conformance.micrograph import Micrograph, parameter, weight
+from conformance.repro import Report, docstring, tensor_literal
 
 DECLARED = {
     "dims",
@@ -37,83 +38,65 @@ def write_repro(finding: Finding, folder: Path | None = None) -> Path:
 
 
 def script(finding: Finding) -> str:
+    """The finding as a script that exits 1 while a call is not as eager."""
     example = finding.example
     base = example.base()
     device = "cpu" if finding.target == "cpu" or finding.backend == "autodeploy" else "cuda"
-    versions = ", ".join(
-        f"{name} {version}" for name, version in finding.versions.items() if name in ("torch", "python", "machine")
-    )
+    name, defined = _entry(finding.backend)
     return TEMPLATE.format(
-        title=f"{finding.stage}/{finding.backend}/{finding.target}: {finding.kind}: {finding.detail}".replace(
-            '"""', "'''"
-        ),
-        versions=versions,
+        docstring=docstring(_report(finding), *_notes(finding)),
         module=module_source(base),
         name=base.__name__,
         dtype=f".to(torch.{example.calls[0].dtype})" if example.calls[0].dtype else "",
         train=any(isinstance(spec, Tensor) and spec.grad for spec in base.inputs),
         calls="\n".join(_call(example, base, call, device) for call in example.calls),
         steps=base.steps,
-        needs=NEEDS.get(finding.backend, ""),
         device=repr(device),
-        compile_entry=_compile_entry(finding),
-        note=NOTES.get(
-            finding.backend,
-            f"Found for {finding.target} without a GPU; this needs one.\n" if "sm_" in finding.target else "",
-        ),
+        defined=f"\n{defined.strip()}\n\n" if defined else "",
+        entry=name,
     )
 
 
-def _compile_entry(finding: Finding) -> str:
-    """The text of the function that compiles a module: the backend's own, where it has one."""
-    backend = backends.get(finding.backend)
-    if isinstance(backend, HasRepro) and (entry := backend.repro_entry(finding.stage)) is not None:
-        name, text = entry
-        return f"\n{text}\n\n\ndef compile_entry(module, inputs):\n    return {name}(module)\n"
-    return ENTRIES.get(finding.backend, ENTRIES[""]).format(mode=MODES.get(finding.backend, ""))
+def _report(finding: Finding) -> Report:
+    where = f"{finding.stage}/{finding.backend}/{finding.target}"
+    versions = {name: text for name, text in finding.versions.items() if name in ("torch", "python", "machine")}
+    return Report(
+        f"{where}: {finding.kind}: {finding.detail}", finding.stage, "what eager gives", finding.detail, versions
+    )
 
 
-MODES = {"inductor_cudagraphs": ', mode="reduce-overhead"', "inductor_max_autotune": ', mode="max-autotune"'}
-NEEDS = {"torch_tensorrt": "import torch_tensorrt\n"}
-NOTES = {
-    "autodeploy": "AutoDeploy's transforms run only inside its own pipeline: this holds torch.export, where they begin, against eager.\n"
-    "`conformance triage` of the pinned example writes a script for the transform itself.\n"
-}
-ENTRIES = {
-    "": """
-def compile_entry(module, inputs):
-    return torch.compile(module{mode})
-""",
-    "torch_tensorrt": """
-def compile_entry(module, inputs):
-    program = torch.export.export(module.eval(), inputs)
-    return torch_tensorrt.dynamo.compile(program, inputs=list(inputs), min_block_size=1, disable_tf32=True)
-""",
-    "autodeploy": """
-def compile_entry(module, inputs):
-    return torch.export.export(module.eval(), inputs).module()
-""",
-}
+def _notes(finding: Finding) -> list[str]:
+    found = "Found by fuzzing."
+    return [f"{found[:-1]} for {finding.target} without a GPU; this needs one." if "sm_" in finding.target else found]
 
-TEMPLATE = '''"""{title}
 
-Found by shape fuzzing with {versions}.
-{note}"""
+def _entry(name: str) -> tuple[str, str]:
+    """The function that compiles a module, and its text: the backend's own, where it has one."""
+    backend = backends.get(name)
+    entry = backend.repro_entry("") if isinstance(backend, HasRepro) else None
+    return entry or ("torch.compile", "")
+
+
+TEMPLATE = '''{docstring}
 
 import sys
 
 import torch
-{needs}from torch import nn  # noqa: F401
+from torch import nn  # noqa: F401
 from torch.nn import functional as F  # noqa: F401
 
 {module}
-{compile_entry}
 
 def calls():
     """The inputs of one call after the other, on one compiled module."""
 {calls}
 
 
+def inputs():
+    """Those of the first call, which it is compiled with."""
+    return next(calls())
+
+{defined}
 def tensors(value):
     if isinstance(value, torch.Tensor):
         return [value.detach().clone()]
@@ -127,18 +110,18 @@ def module():
     return {name}(){dtype}.train({train}).to({device})
 
 
-eager, compiled = module(), None
+eager, program = module(), None
 wrong = False
 for number, (given, same) in enumerate(zip(calls(), calls()), 1):
     results = []
-    for which, inputs in (("eager", given), ("compiled", same)):
+    for which, values in (("eager", given), ("compiled", same)):
         torch.manual_seed(1)
         try:
-            if which == "compiled" and compiled is None:
-                compiled = compile_entry(module(), inputs)
+            if which == "compiled" and program is None:
+                program = {entry}(module())
             for _ in range({steps}):
-                out = eager(*inputs) if which == "eager" else compiled(*inputs)
-            results.append((tensors(out), [x.detach().clone() for x in inputs if isinstance(x, torch.Tensor)]))
+                out = eager(*values) if which == "eager" else program(*values)
+            results.append((tensors(out), [x.detach().clone() for x in values if isinstance(x, torch.Tensor)]))
         except Exception as error:
             results.append(f"{{type(error).__name__}}: {{str(error)[:500]}}")
     try:
@@ -153,7 +136,7 @@ sys.exit(wrong)
 
 
 def _call(example: Example, base: type[Micrograph], call: Call, device: str) -> str:
-    """Storage by storage, so that sharing stays."""
+    """Storage by storage, so that sharing stays; drawn from one seed, so that eager and compiled get the same numbers."""
     moved = "" if device == "cpu" else f".to({device!r})"
     lines, names, storages = [], [], {}
     for index, (spec, value) in enumerate(zip(base.inputs, call.inputs(base), strict=True)):
@@ -177,7 +160,8 @@ def _call(example: Example, base: type[Micrograph], call: Call, device: str) -> 
         dynamic = [dim for dim in _named(spec, example.dynamic) if dim not in unbacked and value.shape[dim] > 1]
         lines += [f"    torch._dynamo.mark_dynamic(x{index}, {dim})" for dim in dynamic]
         names.append(f"x{index}")
-    return "\n".join([*lines, f"    yield ({', '.join(names)},)"])
+    seed = ["    torch.manual_seed(2)"] if any("torch.rand" in line for line in lines) else []
+    return "\n".join([*seed, *lines, f"    yield ({', '.join(names)},)"])
 
 
 def _named(spec: Any, dims: tuple[str, ...]) -> list[int]:
@@ -191,18 +175,11 @@ def _storage(value: torch.Tensor) -> str:
     storage = value.untyped_storage()
     flat = torch.empty(0, dtype=value.dtype).set_(storage, 0, (storage.nbytes() // value.element_size(),), (1,))
     if flat.numel() <= SMALL:
-        numbers = ", ".join(_number(x) for x in flat.tolist())
-        return f"torch.tensor([{numbers}], dtype={value.dtype})"
+        return tensor_literal(flat)
     if value.is_floating_point():
         return f"torch.randn({flat.numel()}).to({value.dtype})"
     top = max(int(flat.max()), 1)
     return f"torch.randint(0, {top} + 1, ({flat.numel()},)).to({value.dtype})"
-
-
-def _number(x: Any) -> str:
-    if isinstance(x, float) and (x != x or x in (float("inf"), float("-inf"))):
-        return f"float('{x}')"
-    return repr(x)
 
 
 # ------------------------------------------------------------------------------------------------ module

@@ -17,10 +17,13 @@ from hypothesis.errors import Flaky, Unsatisfiable
 from conformance.errors import UsageError
 from conformance.fuzz.example import Call, Example
 from conformance.fuzz.finding import key_of
-from conformance.fuzz.runner import Rejected, Runner, Served
+from conformance.fuzz.rejection import Rejected
+from conformance.fuzz.runner import Runner
+from conformance.fuzz.served import Served
 from conformance.fuzz.strategies import SIZES, Form, calls, example_of, fixed_sizes, pool, trigger
 from conformance.fuzz.watchdog import LOST, SUPERVISED, Hung, limited
 from conformance.oracle import Difference
+from conformance.reduce import ddmin, descend, one_by_one
 from conformance.verdict import Kind
 
 
@@ -201,14 +204,15 @@ class Shrinker:
         ):  # which of the two has no end, the call or the one that its form is compiled with?
             first = trigger(self.runner.micrograph, self.alarm.form)
             any(self._try(replace(self.alarm.form, dynamic=False), call) for call in (self.alarm.call, first))
-        moved = True
-        while moved and time.monotonic() < self.until:
-            moved = any(self._try(form, call) for form, call in self._steps())
+        start = self.alarm.form, self.alarm.call
+        descend(start, lambda point: self._steps(*point), lambda point: self._try(*point), self._late)
         alarm = self.alarm
         return Suspect(self._without_trigger(self.runner.example(alarm.form, alarm.call)), tuple(alarm.differences))
 
-    def _steps(self) -> Iterator[tuple[Form, Call]]:
-        form, call = self.alarm.form, self.alarm.call
+    def _late(self) -> bool:
+        return time.monotonic() > self.until
+
+    def _steps(self, form: Form, call: Call) -> Iterator[tuple[Form, Call]]:
         for simpler in form.simpler():
             kept = tuple(replace(g, values=old.values) for g, old in zip(simpler.given, call.given, strict=True))
             for least in (2, 3) if simpler.strata != form.strata else (2,):
@@ -229,7 +233,7 @@ class Shrinker:
             yield form, replace(call, seed=0)
 
     def _try(self, form: Form, call: Call) -> bool:
-        if time.monotonic() > self.until:
+        if self._late():
             return False
         try:
             differences = _run(self.runner, form, call)
@@ -258,17 +262,14 @@ def _from_history(runner: Runner, flaky: Flaky) -> Suspect | None:
     end = runner.replay(sequence, *marks) if sequence else None
     if end is None:
         return None
-    sequence = sequence[: end + 1]
-    step = max(len(sequence) // 2, 1)
-    while step:  # halves first, single calls last
-        index = 0
-        while index < len(sequence):
-            shorter = sequence[:index] + sequence[index + step :]
-            if shorter and (end := runner.replay(shorter, *marks)) is not None:
-                sequence = shorter[: end + 1]
-            else:
-                index += step
-        step //= 2
+
+    def fails(calls: list[Call]) -> bool:
+        try:
+            return runner.replay(calls, *marks) is not None
+        except Rejected:
+            return False
+
+    sequence = ddmin(sequence[: end + 1], one_by_one(fails))
     sequence = _plainest(runner, sequence, marks)
     example = Example(runner.micrograph.name(), tuple(sequence), marks[0], runner.graph, unbacked=marks[1])
     return Suspect(example, tuple(alarm.differences))

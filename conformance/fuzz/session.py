@@ -19,15 +19,16 @@ from conformance import environment
 from conformance.backends.base import Backend, Jit
 from conformance.errors import UsageError, first_line
 from conformance.files import read_json
-from conformance.fuzz import graph_gen, guard_search
+from conformance.fuzz import graph_gen, graph_reducer, guard_search
+from conformance.fuzz.coverage import Tally
 from conformance.fuzz.database import Keyed
 from conformance.fuzz.example import Example, read
 from conformance.fuzz.finding import Finding, Findings, confirm, finding_of, key_of
 from conformance.fuzz.graph import Graph, micrograph_of
 from conformance.fuzz.home import home
 from conformance.fuzz.known import Register
-from conformance.fuzz.runner import Tally, runner_for
 from conformance.fuzz.search import POOLS, Profile, Suspect, search
+from conformance.fuzz.served import runner_for
 from conformance.fuzz.watchdog import PATIENCE, SUPERVISED
 from conformance.micrograph import Micrograph
 from conformance.oracle import Difference
@@ -183,7 +184,7 @@ class Session:
                 suspect = self._guards(micrograph, number)
             if suspect is not None and graph:
                 self.tell(micrograph.name(), "making the graph smaller")
-                suspect = graph_gen.smaller(
+                suspect = graph_reducer.smaller(
                     suspect, self.backend, self.target, patience=self.patience, register=self.register
                 )
         except UsageError as error:

@@ -16,7 +16,6 @@ from typing import Any
 
 import torch
 from hypothesis import strategies as st
-from torch.utils._python_dispatch import TorchDispatchMode
 
 from conformance import oracle
 from conformance.fuzz.example import INTEGERS, VALUES, Call, Example, Given
@@ -24,6 +23,7 @@ from conformance.fuzz.graph import Graph
 from conformance.inputs import Tensor
 from conformance.layouts import LAYOUTS, REPEATS, possible
 from conformance.micrograph import Micrograph
+from conformance.torch_seam import TorchDispatchMode
 
 # Ends, primes, powers of two and their neighbours: what vector widths, tiles and unrolled loops stumble over.
 SIZES = (

@@ -15,13 +15,13 @@ from functools import cached_property
 from typing import Any
 
 import torch
-from torch.utils._pytree import tree_map_only
 
 from conformance.headless.device_queries import answered
 from conformance.headless.errors import NotInterpretable
 from conformance.headless.seam import seam
 from conformance.seam import MissingName
 from conformance.target import Device
+from conformance.torch_seam import forget_dispatch, pytree, schema_of
 
 aten = torch.ops.aten
 MATH, FLASH, EFFICIENT, CUDNN = 0, 1, 2, 3  # at::SDPBackend
@@ -218,12 +218,12 @@ def choosing(device: Device) -> Iterator[None]:
         raise MissingName(
             f"torch {torch.__version__} does not let attention be decided for a device: {error}"
         ) from None
-    operator._dispatch_cache.clear()
+    forget_dispatch(operator)
     try:
         yield
     finally:
         seam.close_library(library)
-        operator._dispatch_cache.clear()
+        forget_dispatch(operator)
 
 
 def _attend(backend: int, c: Call, scale: float | None) -> torch.Tensor:
@@ -337,8 +337,9 @@ def _backward(kernel: Any) -> Callable[..., Any]:
 
 
 def _bound(kernel: Any, args: tuple[Any, ...], options: dict[str, Any]) -> dict[str, Any]:
-    names = [a.name for a in kernel._schema.arguments]
-    defaults = {a.name: a.default_value for a in kernel._schema.arguments if a.has_default_value()}
+    arguments = schema_of(kernel).arguments
+    names = [a.name for a in arguments]
+    defaults = {a.name: a.default_value for a in arguments if a.has_default_value()}
     return (
         dict(zip(names, args, strict=False))
         | {k: v for k, v in defaults.items() if k not in names[: len(args)]}
@@ -353,7 +354,7 @@ def _no_dropout(given: dict[str, Any]) -> None:
 
 def _shaped(kernel: Any, args: tuple[Any, ...], options: dict[str, Any]) -> list[Any]:
     """Outputs of the shapes and strides that the kernel gives, as its own meta function says; values still to come."""
-    args, options = tree_map_only(torch.Tensor, lambda t: _empty_like(t, "meta"), (args, options))
+    args, options = pytree.tree_map_only(torch.Tensor, lambda t: _empty_like(t, "meta"), (args, options))
     found = kernel(*args, **options)
     return [_empty_like(value, "cpu").zero_() if isinstance(value, torch.Tensor) else value for value in found]
 

@@ -10,13 +10,12 @@ from __future__ import annotations
 from typing import Any
 
 import torch
-from torch.utils._python_dispatch import TorchDispatchMode
-from torch.utils._pytree import tree_flatten, tree_map_only, tree_unflatten
 
 from conformance.headless.attention import STAND_INS
 from conformance.headless.errors import NotInterpretable
 from conformance.headless.memory import on_device, on_host
 from conformance.headless.seam import seam
+from conformance.torch_seam import HigherOrderOperator, TorchDispatchMode, pytree, schema_of
 
 aten = torch.ops.aten
 
@@ -32,9 +31,9 @@ class Host(TorchDispatchMode):
         kwargs = kwargs or {}
         if seam.active_mode(seam.mode_keys.FAKE) is not None:  # nothing is computed there
             return func(*args, **kwargs)
-        if isinstance(func, torch._ops.HigherOrderOperator):
+        if isinstance(func, HigherOrderOperator):
             return _with_branches(func, args, kwargs)
-        flat, spec = tree_flatten((args, kwargs))
+        flat, spec = pytree.tree_flatten((args, kwargs))
         plain = {type(value) for value in flat if isinstance(value, torch.Tensor)} <= {torch.Tensor, torch.nn.Parameter}
         asked = _asked_device(flat)
         if not plain or not (asked == "cuda" or any(isinstance(v, torch.Tensor) and v.is_cuda for v in flat)):
@@ -43,7 +42,7 @@ class Host(TorchDispatchMode):
             return func(*args, **kwargs)
         host = [on_host(v) if isinstance(v, torch.Tensor) else CPU if _is_cuda(v) else v for v in flat]
         back = {id(h): v for h, v in zip(host, flat, strict=True) if isinstance(v, torch.Tensor)}
-        host_args, host_kwargs = tree_unflatten(host, spec)
+        host_args, host_kwargs = pytree.tree_unflatten(host, spec)
         result = STAND_INS.get(func, func)(*host_args, **host_kwargs)
         to_device = asked != "cpu"
 
@@ -52,7 +51,7 @@ class Host(TorchDispatchMode):
                 return back[id(tensor)]
             return on_device(tensor) if to_device else tensor
 
-        return tree_map_only(torch.Tensor, returned, result)
+        return pytree.tree_map_only(torch.Tensor, returned, result)
 
 
 def _with_branches(func: Any, args: tuple, kwargs: dict) -> Any:
@@ -78,7 +77,7 @@ def _asked_device(flat: list[Any]) -> str | None:
 
 def is_view(func: Any) -> bool:
     """Does the operator only give another view of its first argument? Known from its schema."""
-    schema = func._schema
+    schema = schema_of(func)
     aliased = [a.alias_info for a in schema.arguments if a.alias_info is not None]
     returned = [r.alias_info for r in schema.returns]
     views = bool(aliased) and not any(a.is_write for a in aliased) and all(r is not None for r in returned)

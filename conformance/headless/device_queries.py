@@ -13,22 +13,9 @@ from dataclasses import dataclass, field
 from types import FrameType
 from typing import Any
 
+from conformance.headless.seam import HARMLESS
 from conformance.target import DEVICES, Device
 
-# Who asks without consequence for the graph, as a module or one of its functions.
-HARMLESS = {
-    "torch._inductor.codecache",  # keys of caches
-    "torch._functorch._aot_autograd.autograd_cache",
-    "torch._inductor.fx_passes.pad_mm",  # no matmul is padded here
-    "torch._dynamo.debug_utils:_cuda_system_info_comment",  # a comment in the log
-    # At least 7.0, at least 8.0: every described device is.
-    "torch.utils._triton:has_triton",
-    "torch._inductor.compile_fx:_warn_tf32_disabled",
-    "torch._inductor.fx_passes.fuse_attention:_warn_tf32_disabled",
-    # Of every value that Dynamo meets: is it a TMA descriptor for a Triton kernel of the user's own?
-    "torch.utils._triton:has_triton_experimental_host_tma",
-    "torch.utils._triton:has_triton_tensor_descriptor_host_tma",
-}
 NEAR = 8  # frames
 
 

@@ -28,7 +28,6 @@ from conformance.headless.seam import triton
 from conformance.library import load
 from conformance.micrograph import Micrograph
 from conformance.target import CUDA, DEVICES, Target
-from conformance.trace import digest
 
 SCHEMA = "conformance-fidelity/1"
 NOT_THE_KERNEL = (
@@ -137,14 +136,6 @@ def comparable(record: dict[str, Any]) -> str:
     here = torch.__version__.split("+")[0], triton.version()
     there = record["torch"].split("+")[0], record["triton"]
     return "" if here == there else f"made by torch {there[0]} and triton {there[1]}; here are {here[0]} and {here[1]}"
-
-
-def digests(record: dict[str, Any]) -> dict[str, dict[str, str]]:
-    """The record in short: what a reader compares at a glance."""
-    return {
-        name: {kernel: digest(source) for kernel, source in entry.get("kernels", {}).items()}
-        for name, entry in record["micrographs"].items()
-    }
 
 
 # ----------------------------------------------------------------------------------------- command line

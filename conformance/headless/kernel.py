@@ -91,7 +91,7 @@ class Kernel:
             raise NotInterpretable(f"{self.name}: {reason}")
         tuner = self.autotuner
         config = tuner.configs[0]
-        args, grid = tuner._interpret_args_grid(args, config)
+        args, grid = seam.arguments_and_grid(tuner, args, config)
         arguments = dict(zip(self._passed(config), args, strict=False)) | kwargs
         constants = {k: v for k, v in self._constants(config).items() if k not in arguments}
         signature = tuner.triton_meta["signature"]
@@ -157,10 +157,10 @@ _BINARIES: dict[str, Binary] = {}
 
 def _assembled(tuner: Any, config: Any) -> Any:
     """As `CachingAutotuner._precompile_config` does it, and no further: a launcher needs a device."""
-    meta = tuner._create_compile_meta(config)
+    meta = seam.compile_meta(tuner, config)
     source = triton.source(tuner.fn, meta["signature"], meta["constants"], meta["configs"][0])
     target = triton.gpu_target(meta["device_type"], meta["cc"], 32)
-    return triton.compile(source, target=target, options=tuner._create_compile_options(config, meta))
+    return triton.compile(source, target=target, options=seam.compile_options(tuner, config, meta))
 
 
 def _toolchain() -> str:
@@ -207,7 +207,7 @@ def _complaint(error: BaseException) -> str:
 
 @contextlib.contextmanager
 def _quiet() -> Iterator[None]:
-    log = logging.getLogger("torch._inductor.runtime.triton_heuristics")
+    log = logging.getLogger(seam.autotuner.__module__)
     level = log.level
     log.setLevel(logging.CRITICAL)
     try:

@@ -16,6 +16,7 @@ from typing import Any
 import torch
 
 from conformance.headless.seam import seam
+from conformance.torch_seam import base_of, storage_key
 
 DLPACK_CPU, DLPACK_CUDA = 1, 2
 CUDA = torch.device("cuda", 0)
@@ -37,16 +38,17 @@ class Memory:
 
     def _mirror(self, tensor: torch.Tensor, device: int) -> torch.Tensor:
         """The same tensor on the other side. A view stays a view of its base: compilers ask."""
-        if tensor._is_view() and tensor._base is not None and tensor._base.dtype == tensor.dtype:
-            base = self._mirror(tensor._base.detach(), device)
-            return base.as_strided(tensor.size(), tensor.stride(), tensor.storage_offset())
+        base = base_of(tensor)
+        if base is not None and base.dtype == tensor.dtype:
+            mirrored_base = self._mirror(base.detach(), device)
+            return mirrored_base.as_strided(tensor.size(), tensor.stride(), tensor.storage_offset())
         return _tensor_on(self._storage(tensor.untyped_storage(), device), tensor)
 
     def _storage(self, storage: torch.UntypedStorage, device: int) -> torch.UntypedStorage:
-        known = self._other.get(storage._cdata)
+        known = self._other.get(storage_key(storage))
         if known is None:
             known = mirrored(storage, device)
-            self._other[storage._cdata], self._other[known._cdata] = known, storage
+            self._other[storage_key(storage)], self._other[storage_key(known)] = known, storage
             self._kept += [known, storage]
         return known
 

@@ -9,7 +9,6 @@ from typing import Any
 
 import torch
 from torch import nn
-from torch.utils import _pytree as pytree
 
 from conformance.backends.inductor.seam import seam as inductor
 from conformance.headless.autotune import FIRST, Choice, Pick, fixed
@@ -21,6 +20,7 @@ from conformance.headless.memory import Memory
 from conformance.headless.seam import seam, unavailable
 from conformance.stage import Stage
 from conformance.target import Target
+from conformance.torch_seam import STATE_TABLES, base_of, pytree
 
 
 @contextlib.contextmanager
@@ -96,7 +96,7 @@ class Program:
     def _to_device(self, tensor: torch.Tensor, sides: dict[int, torch.Tensor]) -> torch.Tensor:
         if id(tensor) not in sides:
             # Views of one tensor are views of one side: compilers ask whether inputs that share memory have the same base.
-            base = tensor._base if tensor._is_view() else None
+            base = base_of(tensor)
             over = self._to_device(base, sides) if base is not None and base.dtype == tensor.dtype else None
             with seam.no_dispatch():
                 if over is not None:
@@ -138,7 +138,7 @@ class Program:
 
 def _state(module: nn.Module) -> Iterator[tuple[tuple[str, str, str], torch.Tensor]]:
     for owner, part in module.named_modules():
-        for table in ("_parameters", "_buffers"):
+        for table in STATE_TABLES:
             for name, tensor in list(getattr(part, table).items()):
                 if tensor is not None:
                     yield (owner, table, name), tensor

@@ -10,9 +10,9 @@ from typing import Any
 
 import torch
 from torch import nn
-from torch.utils import _pytree as pytree
 
 from conformance.oracle.snapshot import PLAIN, snapshot
+from conformance.torch_seam import pytree
 
 SEED = 1234
 

@@ -10,10 +10,9 @@ from typing import Any
 
 import torch
 from torch import nn
-from torch.utils import _pytree as pytree
-from torch.utils._python_dispatch import TorchDispatchMode
 
 from conformance.oracle.outcome import Outcome, clone_inputs, play, run
+from conformance.torch_seam import TorchDispatchMode, pytree
 
 
 class InDouble(TorchDispatchMode):

@@ -36,6 +36,21 @@ def ddmin(items: Sequence[T], holds: Question[T], tries: int = 10_000) -> list[T
     return rest
 
 
+def first_yes(candidates: Sequence[T], ask: Callable[[Sequence[T]], list[bool]], width: int) -> list[bool]:
+    """The answers up to the first yes, `width` candidates asked at a time; those after it are taken for no and not asked."""
+    answers: list[bool] = []
+    for start in range(0, len(candidates), width):
+        answers += ask(candidates[start : start + width])
+        if any(answers):
+            break
+    return answers + [False] * (len(candidates) - len(answers))
+
+
+def one_by_one(holds: Callable[[list[T]], bool]) -> Question[T]:
+    """The question of `ddmin`, from one that can be asked of one candidate at a time."""
+    return lambda candidates: first_yes(candidates, lambda some: [holds(one) for one in some], 1)
+
+
 def _split(items: list[T], pieces: int) -> list[list[T]]:
     """Into so many parts of nearly equal length."""
     bounds = [len(items) * number // pieces for number in range(pieces + 1)]

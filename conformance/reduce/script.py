@@ -12,13 +12,12 @@ import builtins
 import copy
 import os
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 
-from conformance.reduce.ddmin import ddmin
+from conformance.reduce.ddmin import ddmin, first_yes
 
 Holds = Callable[[list[str]], list[bool]]
-BLOCKS = ("body", "orelse", "finalbody", "handlers")
 COMPOUND = (ast.If, ast.With, ast.For, ast.While, ast.Try)
 SMALL = 4  # sizes up to this are left alone
 PLAIN_DTYPE = {
@@ -82,7 +81,7 @@ class ScriptReducer:
 
     # ------------------------------------------------------------------------------------------------ asking
 
-    def _ask(self, trees: list[ast.Module]) -> list[bool]:
+    def _ask(self, trees: Sequence[ast.Module]) -> list[bool]:
         """The answers, those first that need no run."""
         texts = [_text(tree) for tree in trees]
         fresh = [text for text in dict.fromkeys(texts) if text and text not in self.known and not self._late()]
@@ -121,13 +120,7 @@ class ScriptReducer:
             depth += 1
 
     def _first_yes(self, trees: list[ast.Module]) -> list[bool]:
-        """Answers up to the first yes; nobody reads those after it."""
-        answers: list[bool] = []
-        for start in range(0, len(trees), self.width):
-            answers += self._ask(trees[start : start + self.width])
-            if any(answers):
-                break
-        return answers + [False] * (len(trees) - len(answers))
+        return first_yes(trees, self._ask, self.width)
 
     # ------------------------------------------------------------------------------------------------- edits
 

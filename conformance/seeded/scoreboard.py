@@ -2,41 +2,29 @@
 
 from __future__ import annotations
 
-import json
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict
 from pathlib import Path
 
 from conformance.errors import UsageError
+from conformance.line_store import LineStore
 from conformance.seeded.fault import Fault
 from conformance.seeded.selftest import Caught
 
 DETECTED, LOCALIZED, NAMED = 0.95, 0.90, 0.80  # what the suite must reach
 
 
-class Board:
-    """Answers by fault, in a file of JSON Lines: the last line of a fault counts, so that a run goes on where it was stopped,
-    and another environment adds what this one does not have."""
+class Board(LineStore[Caught]):
+    """Answers by fault, so that a run goes on where it was stopped, and another environment adds what this one does not have."""
 
     def __init__(self, path: Path | None) -> None:
-        self.path = path
-        self.known: dict[str, Caught] = {}
-        for line in path.read_text(encoding="utf-8").splitlines() if path and path.exists() else ():
-            try:
-                caught = Caught(**json.loads(line))
-            except (ValueError, TypeError):
-                continue  # a line that was being written when the run was stopped
-            self.known[caught.fault] = caught
+        super().__init__(path, Caught, lambda caught: caught.fault)
 
     def keep(self, caught: Caught) -> None:
         before = self.known.get(caught.fault)
         if caught.unavailable and before is not None and not before.unavailable:
             return  # seen in another environment
-        self.known[caught.fault] = caught
-        if self.path is not None:
-            with self.path.open("a", encoding="utf-8") as out:
-                out.write(json.dumps(asdict(caught)) + "\n")
+        super().keep(caught)
 
     def left(self, todo: Sequence[str]) -> list[str]:
         return [name for name in todo if name not in self.known or self.known[name].unavailable]

@@ -41,7 +41,6 @@ class Caught:
     micrograph: str = ""
     detail: str = ""
     seconds: float = 0.0
-    examined: int = 0
     unavailable: str = ""
     alarms: list[str] = field(default_factory=list)  # without a fault: the cells that failed all the same
     versions: dict[str, str] = field(default_factory=dict)
@@ -126,7 +125,6 @@ def _fault(fault: Fault, micrographs: dict[str, Any], judge: Judge) -> Caught:
         FRESH.close()  # fresh processes must have the fault, too
         for name in fault.micrographs:
             results = _results(name, fault.backend, fault.target, micrographs, judge)
-            caught.examined += 1
             if _unobserved(results):
                 caught.unavailable = next(iter(results.values())).reason
                 continue
@@ -162,7 +160,6 @@ def _culprit(fault: Fault, micrographs: dict[str, Any]) -> Caught:
     for name in fault.micrographs:
         with fault:
             found = pipeline.triage(Subject(micrographs[name], fault.backend, fault.target, name), limit=CULPRIT_LIMIT)
-        caught.examined += 1
         if found.first is not None:
             caught.stage, caught.kind, caught.micrograph, caught.detail = (
                 found.first.cell.stage.value,
@@ -182,7 +179,7 @@ def _clean(case: str, micrographs: dict[str, Any], judge: Judge) -> Caught:
     """A case with nothing broken: whatever fails is a false alarm."""
     backend, target, name = case.removeprefix(CLEAN).split("/")
     results = _results(name, backend, target, micrographs, judge)
-    caught = Caught(case, examined=1)
+    caught = Caught(case)
     if _unobserved(results):
         caught.unavailable = next(iter(results.values())).reason
     caught.alarms = [f"{r.cell}: {r.verdict}: {r.reason[:160]}" for r in results.values() if r.unexpected]

@@ -12,7 +12,6 @@ from conformance.triage.ending import Ending
 from conformance.triage.ladder import Climb
 
 RIGHT, IN_EAGER, FLAKY, FOUND, UNDECIDED = "right", "wrong in eager", "flaky", "found", "undecided"
-LINES = 15  # that an answer has at most
 
 
 @dataclass

@@ -26,6 +26,7 @@ from packaging.version import InvalidVersion, Version
 from conformance import environment, paths, record
 from conformance.cell import Cell
 from conformance.errors import UsageError
+from conformance.line_store import LineStore
 from conformance.stage import STAGES
 
 # What moves together with a backend's version. A tool that bisects torch alone would mix pins that were never released together.
@@ -48,10 +49,6 @@ BESIDE = [
 NO_NETWORK = (
     " (no network? install from a folder with --wheels DIR, or name a Python that has it with --python VERSION=PATH)"
 )
-
-
-def home() -> Path:
-    return paths.cache_folder()
 
 
 @dataclass
@@ -136,7 +133,9 @@ class Environments:
         if version in self.known:
             return self.known[version]
         folder = (
-            home() / "envs" / f"{self.package}-{version}-py{sys.version_info[0]}.{sys.version_info[1]}{self._mark()}"
+            paths.cache_folder()
+            / "envs"
+            / f"{self.package}-{version}-py{sys.version_info[0]}.{sys.version_info[1]}{self._mark()}"
         )
         python = folder / ("Scripts/python.exe" if os.name == "nt" else "bin/python")
         if (folder / "ready").exists():
@@ -207,25 +206,10 @@ def ask(python: str, version: str, cell: Cell, extra_env: Mapping[str, str], mic
 # --------------------------------------------------------------------------------------------- search
 
 
-class Memory:
+def memory(cell: Cell) -> LineStore[Answer]:
     """Answers that were had before, for the same cell, suite and way of asking."""
-
-    def __init__(self, cell: Cell) -> None:
-        self.path = home() / "bisect" / f"{str(cell).replace('/', '-')}-{environment.revision()}.jsonl"
-        self.path.parent.mkdir(parents=True, exist_ok=True)
-        self.known: dict[str, Answer] = {}
-        if self.path.exists():
-            for line in self.path.read_text().splitlines():
-                try:
-                    answer = Answer(**json.loads(line))
-                except (ValueError, TypeError):
-                    continue  # a line that was being written when the search was stopped
-                self.known[answer.version] = answer
-
-    def keep(self, answer: Answer) -> None:
-        self.known[answer.version] = answer
-        with self.path.open("a") as out:
-            out.write(json.dumps(answer.__dict__) + "\n")
+    path = paths.cache_folder("bisect") / f"{str(cell).replace('/', '-')}-{environment.revision()}.jsonl"
+    return LineStore(path, Answer, lambda answer: answer.version)
 
 
 @dataclass
@@ -339,7 +323,7 @@ def _full(source: Path, name: str) -> str:
 
 def worktree(source: Path, commit: str) -> Path:
     """The tree of a commit, beside the checkout: the user's own files are not touched."""
-    folder = home() / "worktrees" / commit[:16]
+    folder = paths.cache_folder() / "worktrees" / commit[:16]
     if not (folder / "ready").exists():
         shutil.rmtree(folder, ignore_errors=True)
         folder.mkdir(parents=True)

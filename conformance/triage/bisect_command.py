@@ -72,7 +72,7 @@ def bisect(
     wanted = Cell.parse(cell)
     _known_cell(wanted, folder)
     console = Console()
-    memory = searching.Memory(wanted)
+    memory = searching.memory(wanted)
 
     def say(text: str) -> None:
         console.print(text, markup=False, highlight=False, soft_wrap=True)

@@ -18,14 +18,14 @@ from conformance.backends.base import Backend, Case, Compiled
 from conformance.backends.inductor.compiled import UNFUSED, empty_caches
 from conformance.backends.inductor.kernel_store import kernel_store
 from conformance.backends.inductor.seam import seam
-from conformance.backends.inductor.triage import comparison as inside
-from conformance.backends.inductor.triage.comparison import Evidence
+from conformance.backends.inductor.triage.evidence import Evidence, keeping
 from conformance.backends.inductor.watch import poisoned
 from conformance.checks.measured import LADDER
 from conformance.examine import Examination, Stop
 from conformance.stage import STAGES, Stage
-from conformance.target import CPU
+from conformance.target import CPU, Target
 from conformance.trace import Observation
+from conformance.triage.micrograph_subject import wrap
 from conformance.verdict import Finding, Kind
 
 
@@ -49,7 +49,7 @@ class Held(Examination):
         self._keeping = ExitStack()
 
     def _opened(self) -> Compiled:
-        self._keeping.enter_context(inside.kept(self.evidence))
+        self._keeping.enter_context(keeping(self.evidence))
         self.compiled = super()._opened()
         return self.compiled
 
@@ -188,3 +188,30 @@ def scratch() -> Iterator[None]:
         kernel_store(),
     ):
         yield
+
+
+def signature(
+    backend: Any,
+    gm: torch.fx.GraphModule,
+    inputs: tuple[Any, ...],
+    target: str,
+    wanted: Stage,
+    look: type[Examination] = Examination,
+) -> tuple[Stage, str] | None:
+    """The stage and kind of the first finding of a graph; None where nothing is wrong. Cheaper than the whole suite: one
+    compile, one call, and the ladder only if that differs. Only where capture is at fault is it captured again and again."""
+    try:
+        cls = wrap(gm, inputs, "reduced")
+    except Exception:
+        return None
+    stages = STAGES[0 if wanted is Stage.CAPTURE else 1 : Stage.RUNTIME.order]
+    examination = look(Case(cls, Target.parse(target)), backend, stages)
+    try:
+        trace = examination.trace()
+    except Exception:
+        return None
+    for stage in STAGES:
+        seen = trace.observations.get(stage)
+        if seen is not None and seen.findings:
+            return stage, seen.findings[0].kind.value
+    return None

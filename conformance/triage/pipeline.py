@@ -13,19 +13,21 @@ import torch
 from torch import fx
 
 from conformance import backends, expectations
-from conformance.backends.base import Case
+from conformance.backends.base import Case, HasRepro
 from conformance.examine import Examination
 from conformance.judge import Judge, Result, is_wrong
 from conformance.record import without_folders
+from conformance.repro import Report, issue_text
 from conformance.session import results_here
 from conformance.stage import STAGES, Stage
 from conformance.target import Target
 from conformance.trace import Trace
-from conformance.triage import reduce, repro
+from conformance.triage import graph_repro
 from conformance.triage.culprit import Culprit
-from conformance.triage.doors import door
+from conformance.triage.graph_reducer import Reduced, Reducer
 from conformance.triage.micrograph_subject import Subject
-from conformance.triage.open_examination import Held, Rungs, Unsettled, right_with_nothing_fused, scratch
+from conformance.triage.open_examination import Held, Rungs, Unsettled, right_with_nothing_fused, scratch, signature
+from conformance.triage.subgraph import CALLS
 from conformance.triage.trail import Trail, follow
 
 REDUCIBLE = {"wrong_result", "numeric_drift", "crash", "wrong_metadata", "lost_mutation", "lost_alias", "graph_break"}
@@ -39,7 +41,7 @@ class Triage:
     results: dict[Stage, Result]
     first: Result | None = None
     culprit: Culprit | None = None
-    reduced: reduce.Reduced | None = None
+    reduced: Reduced | None = None
     unreduced: str = ""  # why it was not reduced
     repro: Path | None = None
     issue: Path | None = None
@@ -107,7 +109,7 @@ class _Search:
         self.held: Held | None = None
         self.trail: Trail | None = None
         self.graph: tuple[fx.GraphModule, tuple[Any, ...]] | str = ""  # what to reduce, or why there is nothing
-        self.reducer: reduce.Reducer | None = None
+        self.reducer: Reducer | None = None
 
     def run(self, shrink: bool) -> None:
         found = self.found
@@ -187,9 +189,12 @@ class _Search:
         if isinstance(self.graph, str):
             return None
         self.reducer = reducer = self._make_reducer(Stage.CODEGEN)
-        if reducer.wrong_alone():
+        probe = reducer.probe
+        if probe is None:
+            return None
+        if probe.wrong_alone():
             return False
-        return True if reducer.probed and reducer.wrong_together() else None
+        return True if probe.answered and probe.wrong_together() else None
 
     # ----------------------------------------------------------------------------------------- culprit
 
@@ -243,13 +248,13 @@ class _Search:
             f"{found.reduced.before} nodes → {found.reduced.nodes}, {found.reduced.tries} tries, {found.reduced.seconds:.0f} s"
         )
 
-    def _make_reducer(self, stage: Stage) -> reduce.Reducer:
+    def _make_reducer(self, stage: Stage) -> Reducer:
         assert self.trail is not None and not isinstance(self.graph, str)
         code = stage in CODE
         probe = self.trail.probe if code else None
-        return reduce.Reducer(*self.graph, lambda *_: False, self.limit, probe, small=WITH_A_TAIL if code else 5)
+        return Reducer(*self.graph, lambda *_: False, self.limit, probe, small=WITH_A_TAIL if code else 5)
 
-    def _ask(self, reducer: reduce.Reducer, stage: Stage, kind: str) -> None:
+    def _ask(self, reducer: Reducer, stage: Stage, kind: str) -> None:
         """The question that the reducer puts to each smaller graph: the same finding? Where it can be had for less than a whole
         compile and a second one with nothing fused, that is kept for the smallest."""
         kinds = {"wrong_result", "numeric_drift"} if kind in ("wrong_result", "numeric_drift") else {kind}
@@ -258,7 +263,7 @@ class _Search:
             look: type[Examination], stages: Collection[Stage]
         ) -> Callable[[fx.GraphModule, tuple[Any, ...]], bool]:
             def holds(smaller: fx.GraphModule, values: tuple[Any, ...]) -> bool:
-                got = reduce.signature(self.backend, smaller, values, self.subject.target, stage, look)
+                got = signature(self.backend, smaller, values, self.subject.target, stage, look)
                 return got is not None and got[0] in stages and got[1] in kinds
 
             return holds
@@ -270,9 +275,8 @@ class _Search:
         elif cheap and stage in CODE:
             fusion = stage is Stage.FUSION
             reducer.holds = asked(Unsettled, CODE)
-            known = bool(
-                reducer.probed and (reducer.wrong_alone() or reducer.wrong_together())
-            )  # it was asked of these ops already
+            probe = reducer.probe
+            known = probe is not None and probe.answered and bool(probe.wrong_alone() or probe.wrong_together())
             reducer.sure = (
                 None if known else lambda smaller, values: right_with_nothing_fused(smaller, values) == fusion
             )
@@ -291,50 +295,37 @@ def _from_finding(found: Triage) -> Culprit:
 
 def _write(found: Triage, trail: Trail, backend: Any, out: Path) -> None:
     assert found.first is not None and found.reduced is not None and found.culprit is not None
+    stage, reduced = found.first.cell.stage, found.reduced
     transform = found.culprit.name if found.culprit.what == "transform" else ""
-    if door(found.subject.backend, found.first.cell.stage.value) is None or (
-        found.subject.backend == "autodeploy" and not transform
-    ):
-        found.unwritten = (
-            f"there is no form of a repro yet for a {found.kind} of {found.subject.backend} at {found.first.cell.stage}"
-        )
+    entry = backend.repro_entry(stage.value) if isinstance(backend, HasRepro) else None
+    if entry is None or ("{transform}" in entry[1] and not transform):
+        found.unwritten = f"there is no form of a repro yet for a {found.kind} of {found.subject.backend} at {stage}"
         return
-    before, after = (without_folders(text) for text in trail.texts(found.first.cell.stage))
-    ops = ", ".join(
-        sorted(
-            {
-                str(n.target).replace("<built-in method ", "").split(" of ")[0]
-                for n in found.reduced.gm.graph.nodes
-                if n.op in reduce.CALLS
-            }
-        )
-    )
-    report = repro.Report(
-        title=f"{found.subject.backend}: {found.kind.replace('_', ' ')} at {found.first.cell.stage} ({ops})",
-        stage=found.first.cell.stage.value,
-        kind=found.kind,
-        detail=found.first.findings[0].detail if found.first.findings else found.first.reason,
-        culprit=str(found.culprit),
-        backend=found.subject.backend,
-        target=found.subject.target,
+    before, after = (without_folders(text) for text in trail.texts(stage))
+    called = {
+        str(n.target).replace("<built-in method ", "").split(" of ")[0] for n in reduced.gm.graph.nodes if n.op in CALLS
+    }
+    report = Report(
+        title=f"{found.subject.backend}: {found.kind.replace('_', ' ')} at {stage} ({', '.join(sorted(called))})",
+        stage=f"{stage} ({found.subject.backend}, target {found.subject.target})",
+        expected="what eager gives",
+        got=found.first.findings[0].detail if found.first.findings else found.first.reason,
         versions=backend.versions(),
-        graph_before=before,
-        graph_after=after,
-        transform=transform,
+        culprit=str(found.culprit),
+        found=f"Reduced from {reduced.before} nodes to {reduced.nodes} in {reduced.tries} tries.",
+        details={"Graph before the stage": before, "Graph after it": after},
     )
     subject = found.subject.micrograph.name().removeprefix("given.").replace(".", "_")
-    name = f"{found.subject.backend}_{found.first.cell.stage}_{subject}"
+    name = f"{found.subject.backend}_{stage}_{subject}"
     path = out / f"{name}.py"
-    repro.write(path, found.reduced.gm, found.reduced.inputs, report)
-    code, said = repro.verify(path)
+    graph_repro.write(path, reduced.gm, reduced.inputs, report, found.kind, entry, transform)
+    code, said = graph_repro.verify(path)
     if code != 1:
         path.unlink()
         found.unwritten = f"the reduced graph does not fail alone: exit {code} in a fresh process: {said}"
         return
     found.repro, found.issue, found.verified = path, out / f"{name}.md", f"exit 1 in a fresh process: {said}"
-    found.issue.write_text(
-        repro.issue_text(report, found.repro, (found.reduced.before, found.reduced.nodes)), encoding="utf-8"
-    )
+    found.issue.write_text(issue_text(report, found.repro), encoding="utf-8")
 
 
 def stages_line(results: dict[Stage, Result]) -> str:

@@ -11,13 +11,12 @@ import json
 import re
 import sys
 import tempfile
-import threading
 import urllib.error
 import urllib.parse
 import urllib.request
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import asdict, dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
 
 from packaging.tags import sys_tags
@@ -25,6 +24,7 @@ from packaging.utils import InvalidWheelFilename, parse_wheel_filename
 
 from conformance import paths
 from conformance.errors import UsageError
+from conformance.line_store import LineStore
 from conformance.triage.bisect import Environments, between, in_folder, released
 from conformance.triage.runs import plain_ending
 
@@ -72,7 +72,7 @@ class ScriptBisect:
         self, script: Path, environments: Environments, workers: int = 2, say: Callable[[str], None] = lambda text: None
     ) -> None:
         self.script, self.environments, self.workers, self.say = script, environments, workers, say
-        self.memory = Memory(script, (*environments.beside, *environments.options))
+        self.memory = memory(script, (*environments.beside, *environments.options))
 
     def ask(self, versions: Sequence[str]) -> dict[str, Seen]:
         with ThreadPoolExecutor(self.workers) as threads:
@@ -147,31 +147,11 @@ def _skipped(seen: Mapping[str, Seen], version: str) -> bool:
     return version in seen and bool(seen[version].skipped)
 
 
-@dataclass
-class Memory:
+def memory(script: Path, beside: Sequence[str]) -> LineStore[Seen]:
     """Answers that were had before, for the same text of the script and the same companions."""
-
-    script: Path
-    beside: Sequence[str]
-    known: dict[str, Seen] = field(default_factory=dict)
-    _lock: threading.Lock = field(default_factory=threading.Lock, repr=False)
-
-    def __post_init__(self) -> None:
-        text = json.dumps([self.script.read_text(encoding="utf-8"), *self.beside, sys.version_info[:2]])
-        self.path = paths.cache_folder("bisect") / f"script-{hashlib.sha256(text.encode()).hexdigest()[:24]}.jsonl"
-        if not self.path.exists():
-            return
-        for line in self.path.read_text().splitlines():
-            try:
-                seen = Seen(**json.loads(line))
-            except (ValueError, TypeError):
-                continue  # a line that was being written when the search was stopped
-            self.known[seen.version] = seen
-
-    def keep(self, seen: Seen) -> None:
-        with self._lock, self.path.open("a") as out:
-            self.known[seen.version] = seen
-            out.write(json.dumps(asdict(seen)) + "\n")
+    text = json.dumps([script.read_text(encoding="utf-8"), *beside, sys.version_info[:2]])
+    path = paths.cache_folder("bisect") / f"script-{hashlib.sha256(text.encode()).hexdigest()[:24]}.jsonl"
+    return LineStore(path, Seen, lambda seen: seen.version)
 
 
 # ----------------------------------------------------------------------------------------------- versions

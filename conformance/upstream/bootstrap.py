@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import importlib
 import sys
-from collections.abc import Callable
 from contextlib import ExitStack
 from pathlib import Path
 from typing import Any
@@ -82,11 +81,11 @@ class TorchTensorRT(Bootstrap):
     def __init__(self) -> None:
         super().__init__()
         self.built: list[int] = []  # sizes of the engines built by the test that runs
-        self.is_available: Callable[[], bool] = torch.cuda.is_available
+        self.collecting = ExitStack()  # holds until every test has decided whether it skips itself
 
     def start(self, settings: dict[str, Any]) -> None:
         from conformance.backends.torch_tensorrt import engine
-        from conformance.backends.torch_tensorrt.seam import described, seam
+        from conformance.backends.torch_tensorrt.seam import described, outside, seam, staying_on_cpu
         from conformance.target import DEVICES
 
         if torch.cuda.is_available():
@@ -101,32 +100,26 @@ class TorchTensorRT(Bootstrap):
                 built.append(len(bytes(data)) if data is not None else 0)
                 return super().deserialize_cuda_engine(data)
 
-        seam.locate("tensorrt_runtime")[0].Runtime = Runtime
-        self._no_engine_runs()
-        for name, module in list(sys.modules.items()):
-            if name.startswith("torch_tensorrt.") and "to_torch_device" in vars(module):
-                module.to_torch_device = lambda _: torch.device("cpu")  # type: ignore[attr-defined]
-        importlib.import_module("torch_tensorrt._Device").Device.to = lambda self, kind: torch.device("cpu")
-        torch.cuda.is_available = lambda: True  # until every test has decided whether it skips itself
+        self.kept.enter_context(
+            seam.replace(tensorrt_runtime=Runtime, device_to=lambda self, kind: torch.device("cpu"))
+        )
+        self.kept.enter_context(staying_on_cpu())
+        self.kept.enter_context(outside.replace(**dict.fromkeys(("Event", "Stream", "CUDAGraph"), self.stop)))
+        instead = {
+            "engine_setup": lambda self: None,
+            "engine_outputs": lambda self, enabled: None,
+            "engine_handle": self.stop,
+            "engine_run": self.stop,
+        }
+        self.kept.enter_context(seam.replace(**{key: call for key, call in instead.items() if seam.has(key)}))
+        self.collecting.enter_context(outside.replace(is_available=lambda: True))
         self.kept.enter_context(CudaMeansCpu())
 
-    def _no_engine_runs(self) -> None:
-        module = importlib.import_module("torch_tensorrt.dynamo.runtime._TorchTensorRTModule").TorchTensorRTModule
-
-        def run(*_: Any, **__: Any) -> Any:
-            raise Stopped(
-                "running an engine needs a GPU", {"engines": len(self.built), "engine_bytes": sum(self.built)}
-            )
-
-        module.setup_engine = lambda self: None
-        module.set_output_tensors_as_unowned = lambda self, enabled: None
-        module.get_engine = module.forward = run
-        torch.cuda.Event = run  # type: ignore[assignment, misc]
-        torch.cuda.Stream = run  # type: ignore[assignment, misc]
-        torch.cuda.CUDAGraph = run  # type: ignore[assignment, misc]
+    def stop(self, *_: Any, **__: Any) -> Any:
+        raise Stopped("running an engine needs a GPU", {"engines": len(self.built), "engine_bytes": sum(self.built)})
 
     def collected(self) -> None:
-        torch.cuda.is_available = self.is_available
+        self.collecting.close()
 
     def begin(self) -> None:
         self.built.clear()

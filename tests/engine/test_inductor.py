@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import os
+from pathlib import Path
 from typing import Any
 
 import pytest
 import torch
 
-from conformance import backends
+from conformance import backends, paths
 from conformance.backends.base import Case
+from conformance.backends.inductor import kernel_store
 from conformance.backends.inductor.seam import seam
 from conformance.library import load
 from conformance.session import results_here
@@ -82,3 +85,17 @@ def test_a_wrong_kernel_is_codegen_and_a_wrong_pass_postgrad(monkeypatch: pytest
     results = examined("pointwise.chain")
     assert results[Stage.POSTGRAD].verdict is Verdict.FAIL
     assert all(results[stage].verdict is Verdict.PASS for stage in Stage.POSTGRAD.before())
+
+
+def test_the_store_of_compiled_kernels_forgets_what_was_not_asked_for_the_longest(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("CONFORMANCE_HOME", str(tmp_path))
+    monkeypatch.setattr(kernel_store, "MOST_BYTES", 25)
+    folder = paths.cache_folder("cpp", "ab")
+    for age, name in enumerate(("new", "middle", "old")):
+        file = folder / name
+        file.write_bytes(b"x" * 10)
+        os.utime(file, (1000 - age, 1000 - age))
+    kernel_store.prune()
+    assert {file.name for file in folder.iterdir()} == {"new", "middle"}

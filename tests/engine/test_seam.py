@@ -12,13 +12,13 @@ import pytest
 import torch
 
 from conformance import backends
-from conformance.backends.inductor.seam import seam
+from conformance.backends.inductor.seam import seam, streams
 from conformance.library import load
 from conformance.processes import Job, Pool
 from conformance.seam import MissingName, Name, Seam
 from conformance.session import results_here
 from conformance.stage import STAGES, Stage
-from conformance.target import CPU
+from conformance.target import CPU, Target
 
 MICROGRAPH = load()["pointwise.chain"]
 SERVING = [key for key, name in seam.names.items() if name.stages and len(name.stages) < len(STAGES)]
@@ -77,6 +77,15 @@ def test_a_hook_that_is_not_called_takes_away_the_stages_it_serves() -> None:
                 reason,
             )
         assert "pass" in {verdict for verdict, _ in results.values()} or key == "compile_fx"
+
+
+@pytest.mark.parametrize("key", streams.names)
+def test_a_name_that_only_a_real_gpu_needs_is_missed_there_alone(key: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(streams.names, key, replace(streams.names[key], path=f"{streams.names[key].path}_gone"))
+    monkeypatch.setattr(torch.cuda, "is_available", lambda: True)
+    inductor = backends.get("inductor")
+    assert {*inductor.unavailable(Target("cuda"))} == {*streams.names[key].stages}
+    assert inductor.unavailable(CPU) == {}
 
 
 def test_every_name_is_there_in_this_version() -> None:

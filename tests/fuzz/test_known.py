@@ -8,9 +8,10 @@ import pytest
 
 from conformance import backends
 from conformance.errors import UsageError
+from conformance.fuzz.coverage import Tally
 from conformance.fuzz.known import Known, Register, described, load
-from conformance.fuzz.runner import Tally, runner_for
 from conformance.fuzz.search import Profile, search
+from conformance.fuzz.served import runner_for
 from conformance.fuzz.strategies import plain, trigger
 from conformance.library import load as library
 from conformance.oracle import Difference

@@ -9,7 +9,7 @@ from torch import nn
 from conformance import oracle
 from conformance.backends.base import CannotRun
 from conformance.fuzz.judge import judged
-from conformance.fuzz.runner import cannot_run, declined, overlaps
+from conformance.fuzz.rejection import cannot_run, declined, overlaps
 
 
 def differences(

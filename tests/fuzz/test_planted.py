@@ -14,10 +14,11 @@ import pytest
 import torch
 
 from conformance import backends
+from conformance.fuzz.coverage import Tally
 from conformance.fuzz.guard_player import Player, shown
 from conformance.fuzz.guard_search import played_through, replayed, search_guards
-from conformance.fuzz.runner import Tally, runner_for
 from conformance.fuzz.search import Profile, Suspect, search
+from conformance.fuzz.served import runner_for
 from conformance.library import load
 from conformance.target import CPU
 from conformance.verdict import Kind

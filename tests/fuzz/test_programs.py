@@ -8,10 +8,11 @@ from pathlib import Path
 import pytest
 
 from conformance import oracle
-from conformance.fuzz import graph_gen, op_templates
+from conformance.fuzz import graph_gen, graph_reducer, op_templates
+from conformance.fuzz.coverage import Tally
 from conformance.fuzz.graph import micrograph_of
-from conformance.fuzz.runner import Tally, runner_for
 from conformance.fuzz.search import Profile, search
+from conformance.fuzz.served import runner_for
 from conformance.target import CPU
 from tests.fuzz.faulty_backends import LyingBackend
 
@@ -67,7 +68,7 @@ def test_a_graph_that_fails_becomes_one_line() -> None:
         suspect = search(runner, FEW, number)
         runner.close()
         if suspect is not None:
-            small = graph_gen.smaller(suspect, backend, CPU)
+            small = graph_reducer.smaller(suspect, backend, CPU)
             assert small.example.source.count("\n        v") <= 1, small.example.source
             assert small.example.graph and graph_gen.signature(small.example.graph) <= graph_gen.signature(graph)
             return

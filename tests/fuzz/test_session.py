@@ -22,13 +22,14 @@ from hypothesis.database import DirectoryBasedExampleDatabase
 
 from conformance.errors import UsageError
 from conformance.fuzz import commands, pinned
+from conformance.fuzz.coverage import Tally
 from conformance.fuzz.database import Keyed, open_database
 from conformance.fuzz.example import Call, Example, Given, read
 from conformance.fuzz.finding import Findings, confirm, finding_of, key_of, normalized
 from conformance.fuzz.home import home
 from conformance.fuzz.repro import script
-from conformance.fuzz.runner import Tally, runner_for
 from conformance.fuzz.search import PROFILES, search
+from conformance.fuzz.served import runner_for
 from conformance.fuzz.session import Session
 from conformance.library import load
 from conformance.oracle import Difference
@@ -153,8 +154,10 @@ def test_pinned_examples_are_micrographs(kept: Path) -> None:
     assert all((a == b).all() for a, b in zip(made.example(0), made.example(0), strict=True))
 
 
-def test_the_repro_needs_only_torch(kept: Path) -> None:
-    text = script(finding_of(ODD, WRONG, "inductor", "cpu"))
+@pytest.mark.parametrize("size", [3, 300])  # written out; drawn anew, for eager and for the compiler
+def test_the_repro_needs_only_torch(kept: Path, size: int) -> None:
+    calls = (replace(ODD.calls[0], dims={"b": 2, "n": size}),) * 2
+    text = script(finding_of(replace(ODD, calls=calls), WRONG, "inductor", "cpu"))
     assert "conformance" not in text.split('"""', 2)[2]
     file = kept / "repro.py"
     file.write_text(text.replace("torch.compile(", "torch.compile(backend='eager', model="))
@@ -162,16 +165,16 @@ def test_the_repro_needs_only_torch(kept: Path) -> None:
         [sys.executable, str(file)], capture_output=True, text=True, env={**os.environ, "PYTHONPATH": ""}, cwd=kept
     )
     assert ended.returncode == 0, ended.stderr
-    assert "call 1: as eager" in ended.stdout
+    assert "call 1: as eager" in ended.stdout and "call 2: as eager" in ended.stdout
 
 
 @pytest.mark.parametrize(
     "backend, target, door",
     [
-        ("inductor", "cuda", "torch.compile(module)"),
+        ("inductor", "cuda", "torch.compile(module())"),
         ("inductor_cudagraphs", "cuda", 'torch.compile(module, mode="reduce-overhead")'),
         ("torch_tensorrt", "sm_90", "torch_tensorrt.dynamo.compile(program"),
-        ("autodeploy", "cuda", "torch.export.export(module.eval(), inputs)"),
+        ("autodeploy", "cuda", "torch.export.export(module.eval(), inputs())"),
     ],
 )
 def test_the_repro_goes_through_the_same_door(backend: str, target: str, door: str) -> None:

@@ -10,7 +10,6 @@ import shutil
 import sys
 import tempfile
 from collections.abc import Iterator
-from contextlib import suppress
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -28,7 +27,6 @@ from conformance.fuzz.finding import Findings, finding_of
 from conformance.fuzz.graph import micrograph_of
 from conformance.fuzz.home import home
 from conformance.oracle import Difference
-from conformance.plan import Plan
 from conformance.verdict import Kind
 
 ATTACK = "__import__('pathlib').Path({marker!r}).touch()"
@@ -336,23 +334,3 @@ def test_a_password_is_never_printed(url: str) -> None:
 def test_a_password_is_not_on_the_screen_either(capsys: pytest.CaptureFixture[str]) -> None:
     code, out, err = conformance(capsys, "fuzz", "--alone", "-t", "cpu", "--database", "postgres://:hunter2@host/db")
     assert code == 2 and "postgres://…@host/db" in err and "hunter2" not in out + err
-
-
-PLAN = Plan((), plugins=()).to_json()
-PLANS = ["", "null", "[]", "{}", "7", "[" * 50_000, '{"cells": 7}', PLAN[:-9], PLAN.replace("[]", '["../../x"]', 1)]
-PLANS += [
-    json.dumps({**json.loads(PLAN), key: value})
-    for key in json.loads(PLAN)
-    for value in (WRONG["table"], 1.5, "x" * 10, [[1]])
-]
-PLANS += [json.dumps({**json.loads(PLAN), "code": "print()"})]
-
-
-@pytest.mark.parametrize("text", PLANS)
-def test_a_plan_is_read_or_refused_in_one_line(text: str) -> None:
-    with suppress(UsageError):  # anything else would be a traceback
-        assert isinstance(Plan.from_json(text), Plan)
-
-
-def test_a_good_plan_is_read() -> None:
-    assert Plan.from_json(PLAN) == Plan(())

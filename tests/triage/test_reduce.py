@@ -13,11 +13,17 @@ from torch import fx
 from conformance import seeded
 from conformance.stage import Stage
 from conformance.triage import pipeline
+from conformance.triage.graph_comparison import node_values
+from conformance.triage.graph_reducer import Reducer
 from conformance.triage.micrograph_subject import find
-from conformance.triage.reduce import Reducer, cut, size, values_of
+from conformance.triage.subgraph import CALLS, cut
 
 sys.path.insert(0, str(Path(__file__).parent))
 from hundred import Hundred, example_inputs
+
+
+def size(gm: fx.GraphModule) -> int:
+    return sum(node.op in CALLS for node in gm.graph.nodes)
 
 
 def has(*targets: Any) -> Any:
@@ -57,7 +63,7 @@ def test_two_nodes_that_only_fail_together_both_stay() -> None:
 
 def test_a_cut_computes_what_the_whole_computed_there() -> None:
     gm, inputs = graph(), example_inputs()
-    values = values_of(gm, inputs)
+    values = node_values(gm, inputs)
     calls = [n for n in gm.graph.nodes if n.op.startswith("call_")]
     made = cut(gm, calls[40:70], values)
     assert made is not None
@@ -102,7 +108,7 @@ def test_where_no_op_is_wrong_alone_two_that_are_fused_are_looked_for() -> None:
     reducer = Reducer(
         fx.symbolic_trace(Module()), (torch.randn(4),), has(torch.tanh, torch.exp), probe=loses_the_reader_of_exp
     )
-    assert reducer.wrong_alone() == []
+    assert reducer.probe is not None and reducer.probe.wrong_alone() == []
     reduced = reducer.run(["aten.tanh.default", "aten.exp.default"])
     assert (reduced.nodes, reduced.history[-1]) == (2, "suspects together: 2 nodes")
 

@@ -12,8 +12,9 @@ import pytest
 import torch
 from torch import fx
 
-from conformance.triage import repro
-from conformance.triage.doors import DOORS
+from conformance import backends
+from conformance.repro import Report
+from conformance.triage import graph_repro
 
 INF, NAN = float("inf"), float("nan")
 ROOT = Path(__file__).resolve().parents[2]
@@ -21,19 +22,8 @@ RUFF = Path(sys.executable).with_name("ruff")
 
 
 def written(path: Path, function: Any, inputs: tuple[Any, ...], kind: str = "wrong_result") -> str:
-    report = repro.Report(
-        "title",
-        "codegen",
-        kind,
-        "detail",
-        "culprit",
-        "inductor",
-        "cpu",
-        {"torch": torch.__version__},
-        "before",
-        "after",
-    )
-    repro.write(path, fx.symbolic_trace(function), inputs, report)
+    report = Report("title", "codegen", "what eager gives", "detail", {"torch": torch.__version__}, "culprit")
+    graph_repro.write(path, fx.symbolic_trace(function), inputs, report, kind, ("torch.compile", ""))
     text = path.read_text()
     assert "conformance" not in text
     return text
@@ -87,34 +77,34 @@ def test_numbers_have_as_few_digits_as_they_need(tmp_path: Path) -> None:
     assert "NoneType" not in text and "fx_pytree" not in text
 
 
-@pytest.mark.parametrize("name", {name: text for name, text in DOORS.values() if text})
-def test_doors_are_python_and_import_nothing_of_this_project(name: str) -> None:
-    text = dict(DOORS.values())[name]
+ENTRIES = {
+    (backend, stage): entry
+    for backend in ("inductor", "inductor_cudagraphs", "torch_tensorrt", "autodeploy")
+    for stage in ("", "decomposition", "postgrad", "fusion", "codegen")
+    if (entry := backends.get(backend).repro_entry(stage)) is not None  # type: ignore[attr-defined]
+}
+
+
+@pytest.mark.parametrize("name", {name: text for name, text in ENTRIES.values() if text})
+def test_entries_are_python_and_import_nothing_of_this_project(name: str) -> None:
+    text = dict(ENTRIES.values())[name]
     compile(text, name, "exec")
     assert f"def {name}(" in text and "conformance" not in text
 
 
+def test_engines_have_no_repro_without_a_gpu_and_one_for_the_whole_program() -> None:
+    assert ("torch_tensorrt", "codegen") not in ENTRIES and ENTRIES["torch_tensorrt", ""][0] == "built"
+
+
 @pytest.mark.skipif(shutil.which("ruff") is None and not RUFF.exists(), reason="needs ruff")
-@pytest.mark.parametrize(
-    ("backend", "stage", "kind"), [(b, s or "codegen", k) for b, s in DOORS for k in ("wrong_result", "lost_mutation")]
-)
+@pytest.mark.parametrize(("backend", "stage"), ENTRIES)
+@pytest.mark.parametrize("kind", ["wrong_result", "lost_mutation"])
 def test_what_is_written_is_as_people_write_it(tmp_path: Path, backend: str, stage: str, kind: str) -> None:
     path = tmp_path / "repro.py"
-    report = repro.Report(
-        "title",
-        stage,
-        kind,
-        "detail " * 40,
-        "culprit",
-        backend,
-        "cpu",
-        {"torch": "2"},
-        "",
-        "",
-        transform="some_transform",
-    )
+    report = Report("title", stage, "what eager gives", "detail " * 40, {"torch": "2"}, "culprit")
     values = (torch.randn(7, 9), torch.tensor([INF, NAN]))
-    repro.write(path, fx.symbolic_trace(lambda x, y: (torch.roll(x, 1, 0).clamp(min=-INF), y + 1)), values, report)
+    gm = fx.symbolic_trace(lambda x, y: (torch.roll(x, 1, 0).clamp(min=-INF), y + 1))
+    graph_repro.write(path, gm, values, report, kind, ENTRIES[backend, stage], "some_transform")
     ruff = shutil.which("ruff") or str(RUFF)
     done = subprocess.run(
         [ruff, "check", "--config", str(ROOT / "pyproject.toml"), str(path)], capture_output=True, text=True

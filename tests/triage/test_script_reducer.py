@@ -5,7 +5,7 @@ from __future__ import annotations
 import contextlib
 import io
 
-from conformance.reduce.ddmin import ddmin
+from conformance.reduce import ddmin, descend, one_by_one
 from conformance.reduce.script import ScriptReducer
 
 TEXT = '''
@@ -84,3 +84,22 @@ def test_the_smallest_set() -> None:
 
     assert ddmin(list(range(16)), holds) == [3, 11]
     assert ddmin([5], holds) == [5]
+
+
+def test_a_question_asked_one_by_one_is_not_asked_after_a_yes() -> None:
+    asked: list[list[int]] = []
+
+    def holds(group: list[int]) -> bool:
+        asked.append(group)
+        return 1 in group
+
+    assert ddmin([1, 2, 3, 4], one_by_one(holds)) == [1]
+    assert asked == [[1, 2], [1]]
+
+
+def test_a_descent_takes_the_first_smaller_form_that_holds_and_goes_on_from_there() -> None:
+    def smaller(n: int) -> list[int]:
+        return [n // 2, n - 1] if n else []
+
+    assert descend(100, smaller, lambda n: n >= 7, lambda: False) == 7
+    assert descend(100, smaller, lambda n: n >= 7, lambda: True) == 100

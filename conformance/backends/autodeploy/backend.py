@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from functools import cached_property
+from typing import Any
 
 import torch
 
@@ -52,6 +53,16 @@ class AutoDeployBackend(Backend):
         from conformance.backends.autodeploy import compiled, plan  # noqa: F401
 
         plan.configured(load(), plan.runnable(target)[0])
+
+    def trail(self, case: Case, held: Any) -> Any:
+        from conformance.backends.autodeploy.trail import AutoDeployTrail
+
+        return AutoDeployTrail(self, case, held)
+
+    def repro_entry(self, stage: str) -> tuple[str, str] | None:
+        from conformance.backends.autodeploy import repro
+
+        return repro.entry(stage)
 
     def compile(self, case: Case) -> Compiled:
         from conformance.backends.autodeploy import plan

@@ -11,6 +11,8 @@ from typing import Any
 import torch
 from torch import fx
 
+from conformance.torch_seam import OpOverload, OpOverloadPacket, schema_of
+
 SHORT = {
     torch.float64: "f64",
     torch.float32: "f32",
@@ -36,7 +38,7 @@ def copied(gm: fx.GraphModule) -> fx.GraphModule:
 
 def op_name(target: Any) -> str:
     """`aten.add.Tensor`, `auto_deploy.torch_rmsnorm`, `getitem`."""
-    if isinstance(target, (torch._ops.OpOverload, torch._ops.OpOverloadPacket)):
+    if isinstance(target, (OpOverload, OpOverloadPacket)):
         return str(target).removesuffix(".default")
     if target is operator.getitem:
         return "getitem"
@@ -45,7 +47,7 @@ def op_name(target: Any) -> str:
 
 def packet_name(target: Any) -> str:
     """The op without its overload: `aten.add`."""
-    return str(target.overloadpacket) if isinstance(target, torch._ops.OpOverload) else op_name(target)
+    return str(target.overloadpacket) if isinstance(target, OpOverload) else op_name(target)
 
 
 def calls(gm: fx.GraphModule) -> list[fx.Node]:
@@ -61,7 +63,7 @@ def op_counts(gm: fx.GraphModule) -> dict[str, int]:
 def custom_ops(gm: fx.GraphModule) -> dict[str, int]:
     """The ops that are not PyTorch's own. A few of AutoDeploy's are plain functions around one."""
     plain = ("aten.", "prims.", "_operator")
-    own = (torch._ops.OpOverload, torch._ops.OpOverloadPacket)
+    own = (OpOverload, OpOverloadPacket)
     names = Counter(
         packet_name(node.target)
         for node in calls(gm)
@@ -75,7 +77,7 @@ def mutating(gm: fx.GraphModule) -> dict[str, int]:
     """Ops that write into an argument."""
     names: Counter[str] = Counter()
     for node in calls(gm):
-        if isinstance(node.target, torch._ops.OpOverload) and node.target._schema.is_mutable:
+        if isinstance(node.target, OpOverload) and schema_of(node.target).is_mutable:
             names[packet_name(node.target)] += 1
     return dict(sorted(names.items()))
 
@@ -116,7 +118,7 @@ def _argument(value: Any) -> str:
         return f"[{inside}]" if isinstance(value, list) else f"({inside}{',' if len(value) == 1 else ''})"
     if isinstance(value, dict):
         return "{" + ", ".join(f"{k!r}: {_argument(v)}" for k, v in value.items()) + "}"
-    if isinstance(value, (torch._ops.OpOverload, torch._ops.OpOverloadPacket)):
+    if isinstance(value, (OpOverload, OpOverloadPacket)):
         return op_name(value)
     return str(value).replace("torch.", "") if isinstance(value, torch.dtype) else repr(value)
 
@@ -135,7 +137,7 @@ def _known(node: fx.Node) -> bool:
     value = node.meta.get("val")
     if value is not None:
         return True
-    schema = getattr(node.target, "_schema", None)
+    schema = schema_of(node.target)
     if schema is not None and not schema.returns:
         return True
     takers = [user for user in node.users if user.target is operator.getitem]

@@ -7,9 +7,9 @@ from typing import Any
 
 import torch
 from torch import fx
-from torch.utils._python_dispatch import TorchDispatchMode
 
 from conformance.backends.autodeploy.seam import outside
+from conformance.torch_seam import OpOverload, OpOverloadPacket, TorchDispatchMode, schema_of, storage_key
 
 
 class _Writes(TorchDispatchMode):
@@ -21,11 +21,11 @@ class _Writes(TorchDispatchMode):
 
     def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
         kwargs = kwargs or {}
-        for index, argument in enumerate(func._schema.arguments):
+        for index, argument in enumerate(schema_of(func).arguments):
             if argument.alias_info is not None and argument.alias_info.is_write:
                 value = args[index] if index < len(args) else kwargs.get(argument.name)
                 if isinstance(value, torch.Tensor):
-                    self.written.add(value.untyped_storage()._cdata)
+                    self.written.add(storage_key(value))
         return func(*args, **kwargs)
 
 
@@ -34,14 +34,12 @@ def written_by(node: fx.Node) -> list[fx.Node]:
     tensors without data."""
     if node.op != "call_function":
         return []
-    schema = getattr(node.target, "_schema", None)
-    if isinstance(node.target, torch._ops.OpOverload) and schema is not None:
+    schema = schema_of(node.target)
+    if isinstance(node.target, OpOverload) and schema is not None:
         named = {**{a.name: v for a, v in zip(schema.arguments, node.args, strict=False)}, **node.kwargs}
         writes = [a.name for a in schema.arguments if a.alias_info is not None and a.alias_info.is_write]
         return [named[name] for name in writes if isinstance(named.get(name), fx.Node)]  # type: ignore[misc]
-    if isinstance(node.target, torch._ops.OpOverloadPacket) or "auto_deploy" not in str(
-        getattr(node.target, "__module__", "")
-    ):
+    if isinstance(node.target, OpOverloadPacket) or "auto_deploy" not in str(getattr(node.target, "__module__", "")):
         return []
     return _watched(node)
 
@@ -62,7 +60,7 @@ def _watched(node: fx.Node) -> list[fx.Node]:
                 node.target(*args, **kwargs)  # type: ignore[operator]
         except Exception:
             return []
-    return [n for n, t in stand_ins.items() if t.untyped_storage()._cdata in writes.written]
+    return [n for n, t in stand_ins.items() if storage_key(t) in writes.written]
 
 
 def lost_reads(gm: fx.GraphModule, known: Collection[str] = ()) -> list[str]:

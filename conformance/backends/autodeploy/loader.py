@@ -37,30 +37,6 @@ INSIDE = Path("tensorrt_llm") / "_torch" / "auto_deploy"
 STANDALONE = ("llmc", "paragraf")
 MEND = f"set {VARIABLE} to a TensorRT-LLM checkout, or run `conformance get autodeploy`"
 
-# Packages that are opened without running their `__init__`, and the names below them that may really be imported.
-# Everything else of TensorRT-LLM needs its compiled parts, so it is missing.
-HOLLOW = (
-    "tensorrt_llm",
-    "tensorrt_llm._torch",
-    "tensorrt_llm._torch.modules",
-    "tensorrt_llm._torch.modules.fla",
-    "tensorrt_llm._torch.modules.mamba",
-    "tensorrt_llm._torch.custom_ops",
-    "tensorrt_llm._torch.compilation",
-    "tensorrt_llm.quantization",
-    "tensorrt_llm.quantization.utils",
-)
-OPEN = (
-    "tensorrt_llm._torch.auto_deploy",
-    "tensorrt_llm._torch.modules.fla",
-    "tensorrt_llm._torch.modules.mamba",
-    "tensorrt_llm._torch.flashinfer_utils",
-    "tensorrt_llm._torch.cuda_tile_utils",
-    "tensorrt_llm._torch.custom_ops.flashinfer_custom_ops",
-    "tensorrt_llm._torch.compilation",
-    "tensorrt_llm.quantization.utils.fp4_utils",
-)
-
 
 class Missing(UsageError):
     """AutoDeploy is not here, or not whole; the one line says how to get it."""
@@ -113,7 +89,7 @@ def installed() -> Found | None:
         return None
     if not any(folder.glob("bindings*")):
         return checkout(folder.parent)
-    return Found("installed", "tensorrt_llm._torch.auto_deploy", folder / "_torch" / "auto_deploy", _version(folder))
+    return Found("installed", seam.PACKAGE, folder / "_torch" / "auto_deploy", _version(folder))
 
 
 def standalone() -> Found | None:
@@ -136,7 +112,7 @@ def checkout(root: Path) -> Found:
         above = next((p for p in root.resolve().parents if (p / INSIDE).is_dir()), None)
         hint = f"did you mean {above}?" if above else f"it has no {INSIDE}; {MEND}"
         raise Missing(f"not a TensorRT-LLM checkout with AutoDeploy: {root}; {hint}")
-    return Found("checkout", "tensorrt_llm._torch.auto_deploy", folder.resolve(), _version(root / "tensorrt_llm"))
+    return Found("checkout", seam.PACKAGE, folder.resolve(), _version(root / "tensorrt_llm"))
 
 
 def _package_folder(name: str) -> Path | None:
@@ -182,7 +158,7 @@ class _Answer:
     def find_spec(self, name: str, path: Any = None, target: Any = None) -> None:
         if name.split(".")[0] != "tensorrt_llm":
             return None
-        if any(name == opened or name.startswith(opened + ".") for opened in OPEN):
+        if any(name == opened or name.startswith(opened + ".") for opened in seam.OPEN):
             return None
         raise ModuleNotFoundError(f"No module named {name!r} (not in an unbuilt checkout)", name=name)
 
@@ -239,7 +215,7 @@ class Loaded:
             )
         with self.active(), fake_cuda.answers():
             try:
-                return importlib.import_module(f"tensorrt_llm._torch.compilation.{name}")
+                return importlib.import_module(f"{seam.LEGACY}.{name}")
             except ImportError as error:
                 raise Missing(f"the legacy pass {name} is not in {self.found}: {first_line(error)}") from None
 
@@ -250,7 +226,7 @@ def _ours(name: str) -> bool:
 
 def _hollow_modules(root: Path) -> dict[str, ModuleType]:
     modules: dict[str, ModuleType] = {}
-    for name in HOLLOW:
+    for name in seam.HOLLOW:
         folder = root.joinpath(*name.split("."))
         if not folder.is_dir():
             continue

@@ -19,8 +19,9 @@ from torch import fx
 from conformance.backends.autodeploy import graph
 from conformance.backends.autodeploy.loader import Loaded
 from conformance.backends.autodeploy.seam import outside
+from conformance.torch_seam import OpOverload, OpOverloadPacket
 
-PLAIN = (int, float, str, bool, type(None), torch.dtype, torch._ops.OpOverload, torch._ops.OpOverloadPacket)
+PLAIN = (int, float, str, bool, type(None), torch.dtype, OpOverload, OpOverloadPacket)
 
 
 class NoKey(Exception):

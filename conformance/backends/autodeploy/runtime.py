@@ -16,6 +16,7 @@ from conformance.backends.autodeploy.passes import listening
 from conformance.backends.base import Case
 from conformance.errors import first_line
 from conformance.inputs import Tensor
+from conformance.torch_seam import HigherOrderOperator, OpOverload
 from conformance.trace import Observation
 from conformance.verdict import Verdict
 
@@ -45,9 +46,9 @@ def uncapturable(gm: fx.GraphModule) -> str:
     capture."""
     data = {torch.Tag.data_dependent_output, torch.Tag.dynamic_output_shape}
     for node in gm.graph.nodes:
-        if isinstance(node.target, torch._ops.HigherOrderOperator):
+        if isinstance(node.target, HigherOrderOperator):
             return f"{node.target.name()} decides on the host what runs"
-        if isinstance(node.target, torch._ops.OpOverload) and data & {*node.target.tags}:
+        if isinstance(node.target, OpOverload) and data & {*node.target.tags}:
             return f"{node.target} depends on data"
     return ""
 

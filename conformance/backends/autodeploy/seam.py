@@ -14,13 +14,39 @@ from typing import Any
 import torch
 
 from conformance.headless.seam import GPU
-from conformance.seam import Name, Seam
+from conformance.seam import MissingName, Name, Seam
 from conformance.stage import STAGES, Stage
 
 CAPTURE, DECOMPOSITION, POSTGRAD, FUSION, CODEGEN, RUNTIME, CACHE = STAGES
 NO_STAGE: tuple[Stage, ...] = ()
 TRANSFORMS = STAGES[1:]  # what is observed of the transforms, and everything after them
 PROGRAM = (CODEGEN, RUNTIME, CACHE)
+PACKAGE = "tensorrt_llm._torch.auto_deploy"  # inside TensorRT-LLM
+LEGACY = "tensorrt_llm._torch.compilation"  # TensorRT-LLM's older passes
+LEGACY_OPS = "tensorrt_llm._torch.custom_ops.flashinfer_custom_ops"  # registers the ops that those make
+# Packages that are opened without running their `__init__`, and the names below them that may really be imported.
+# Everything else of TensorRT-LLM needs its compiled parts, so it is missing.
+HOLLOW = (
+    "tensorrt_llm",
+    "tensorrt_llm._torch",
+    "tensorrt_llm._torch.modules",
+    "tensorrt_llm._torch.modules.fla",
+    "tensorrt_llm._torch.modules.mamba",
+    "tensorrt_llm._torch.custom_ops",
+    LEGACY,
+    "tensorrt_llm.quantization",
+    "tensorrt_llm.quantization.utils",
+)
+OPEN = (
+    PACKAGE,
+    "tensorrt_llm._torch.modules.fla",
+    "tensorrt_llm._torch.modules.mamba",
+    "tensorrt_llm._torch.flashinfer_utils",
+    "tensorrt_llm._torch.cuda_tile_utils",
+    LEGACY_OPS,
+    LEGACY,
+    "tensorrt_llm.quantization.utils.fp4_utils",
+)
 
 
 def names(package: str) -> dict[str, Name]:
@@ -54,6 +80,23 @@ def names(package: str) -> dict[str, Name]:
 def made(package: str, version: str, active: Callable[[], AbstractContextManager[Any]]) -> Seam:
     """The seam of one AutoDeploy; `active` is the context in which its modules can be imported."""
     return Seam("AutoDeploy", lambda: version, names(package), active)
+
+
+def caches_of(interface: Any) -> dict[str, Any]:
+    """The caches that a sequence interface has allocated, by name."""
+    return _attribute(interface, "_caches")
+
+
+def resources_of(interface: Any) -> dict[str, Any]:
+    """What allocates each cache of a sequence interface, by name."""
+    return _attribute(interface, "_resource_lookup")
+
+
+def _attribute(owner: Any, name: str) -> dict[str, Any]:
+    try:
+        return getattr(owner, name)
+    except AttributeError:
+        raise MissingName(f"AutoDeploy's {type(owner).__name__} has no {name}") from None
 
 
 ASKED = (

@@ -13,28 +13,14 @@ import torch
 
 from conformance import headless, scenario
 from conformance.backends.base import Backend, Case, Compiled, all_unavailable
-from conformance.backends.inductor.seam import seam
+from conformance.backends.inductor.kernel_store import prune
+from conformance.backends.inductor.seam import FIRST_COMPILE, seam, streams
 from conformance.backends.inductor.vector_probe import know_vector_instructions
 from conformance.inputs import Tensor
 from conformance.seam import Seam
 from conformance.stage import Stage
 from conformance.target import DEVICES, Target
 
-# Modules that the first compile of a process would import.
-FIRST_COMPILE = (
-    "torch._dynamo.backends.inductor",
-    "torch._dynamo.repro.after_dynamo",
-    "torch._inductor.codegen.cpp",
-    "torch._inductor.codegen.cpp_wrapper_cpu",
-    "torch._inductor.codegen.wrapper",
-    "torch._inductor.compile_fx",
-    "torch._inductor.kernel.bmm",
-    "torch._inductor.kernel.conv",
-    "torch._inductor.metrics",
-    "torch._inductor.scheduler",
-    "torch.utils.cpp_extension",
-    "sympy.tensor.tensor",
-)
 CONFIGS = {
     "inductor": "config",
     "dynamo": "dynamo_config",
@@ -60,7 +46,7 @@ class InductorBackend(Backend):
         return ("cpu", "cuda", *DEVICES)
 
     def seams(self) -> tuple[Seam, ...]:
-        return (seam, *headless.tables())
+        return (seam, streams, *headless.tables())
 
     def unavailable(self, target: Target) -> dict[Stage, str]:
         if target.name == "cuda" and not torch.cuda.is_available():
@@ -68,10 +54,11 @@ class InductorBackend(Backend):
         if target.name == "cpu" and not _has_cpp_compiler():
             return all_unavailable("needs a C++ compiler: install g++ (Debian: apt-get install g++)")
         reasons = headless.unavailable(target) if target.headless else {}
+        if target.name == "cuda":
+            reasons |= streams.unavailable()
         for table in reversed(self.seams()):
-            reasons |= (
-                table.unavailable() if table not in headless.tables() else {}
-            )  # theirs are asked for headless targets alone
+            if table not in (streams, *headless.tables()):  # these are asked for their own targets alone
+                reasons |= table.unavailable()
         return reasons
 
     def compile(self, case: Case) -> Compiled:
@@ -117,8 +104,18 @@ class InductorBackend(Backend):
                 getattr(seam, key)()
         if target.name == "cpu":
             know_vector_instructions()
-            # registering those of a GPU makes a CUDA context, and no process could be forked then
+            prune()
+            # Registering those of a GPU makes a CUDA context, and no process could be forked then.
             _register_patterns(torch.device("cpu"))
+
+    def trail(self, case: Case, held: Any) -> Any:
+        """A variant runs its program in another way: its graphs do not show that."""
+        from conformance.backends.inductor.triage.trail import InductorTrail
+
+        return None if self.variant_of else InductorTrail(self, case, held)
+
+    def repro_entry(self, stage: str) -> tuple[str, str] | None:
+        return "torch.compile", ""
 
     def triage_adapter(self) -> Any:
         from conformance.backends.inductor.triage.ladder import InductorAdapter

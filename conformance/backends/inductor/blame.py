@@ -11,6 +11,7 @@ import torch
 
 from conformance import graphs, oracle
 from conformance.stage import Stage
+from conformance.torch_seam import pytree
 from conformance.verdict import Kind
 
 if TYPE_CHECKING:
@@ -126,7 +127,7 @@ def _joint_differs(watch: Watch) -> bool:
                 want, got = (_flat_run(gm, values) for gm in (before, after))
         except Exception:  # made-up values that the graph does not take say nothing
             continue
-        flat = [torch.utils._pytree.tree_leaves(x) for x in (got, want)]
+        flat = [pytree.tree_leaves(x) for x in (got, want)]
         if any(
             isinstance(w, torch.Tensor) and w.shape == g.shape and list(oracle.value_differences("", g, w))
             for g, w in zip(*flat, strict=False)

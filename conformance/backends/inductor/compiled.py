@@ -19,7 +19,7 @@ from conformance.backends.inductor import blame, cache_stage, guard_probes
 from conformance.backends.inductor.backend import InductorBackend
 from conformance.backends.inductor.decompositions import decomposable
 from conformance.backends.inductor.kernel_store import kernel_store
-from conformance.backends.inductor.seam import seam
+from conformance.backends.inductor.seam import seam, streams
 from conformance.backends.inductor.watch import Watch, watching
 from conformance.errors import CannotRun
 from conformance.fresh import FRESH
@@ -167,11 +167,11 @@ class InductorCompiled(Compiled):
         def late(*inputs: Any) -> Any:
             with torch.no_grad():
                 given = [x.detach() for x in inputs if isinstance(x, torch.Tensor) and x.is_cuda]
-                own = [x for x in given if torch._debug_has_internal_overlap(x) != 1]
+                own = [x for x in given if streams.internal_overlap(x) != 1]
                 values = [x.clone() for x in own]
                 for x in own:
                     x.zero_()
-                torch.cuda._sleep(BUSY)
+                streams.keep_busy(BUSY)
                 for x, value in zip(own, values, strict=True):
                     x.copy_(value)
             return fn(*inputs)
@@ -344,7 +344,7 @@ def _isa() -> str:
 def _side_stream() -> Iterator[None]:
     """With the usual stream kept busy, so that what was put there by mistake comes too late and is seen."""
     torch.cuda.synchronize()
-    torch.cuda._sleep(BUSY)
+    streams.keep_busy(BUSY)
     try:
         with torch.cuda.stream(torch.cuda.Stream()):
             yield

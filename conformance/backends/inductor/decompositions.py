@@ -10,6 +10,7 @@ from torch import fx
 
 from conformance.backends.inductor.seam import seam
 from conformance.graphs import graphs_of
+from conformance.torch_seam import OpOverload
 
 # Ops that Inductor hands to the library although torch could decompose them.
 WHOLE = {"aten._scaled_dot_product_flash_attention_for_cpu.default", "aten.polar.default", "aten.cumsum.default"}
@@ -24,7 +25,7 @@ def _core() -> frozenset[Any]:
 
 
 def _overloads(entry: Any) -> list[Any]:
-    return [entry] if isinstance(entry, torch._ops.OpOverload) else [getattr(entry, name) for name in entry.overloads()]
+    return [entry] if isinstance(entry, OpOverload) else [getattr(entry, name) for name in entry.overloads()]
 
 
 def decomposable(gm: fx.GraphModule | None) -> list[str]:
@@ -37,5 +38,5 @@ def decomposable(gm: fx.GraphModule | None) -> list[str]:
         random = torch.Tag.nondeterministic_seeded in op.tags  # drawn by eager's own ops, where draws must be equal
         return op in table and (op not in lowerings or op in fallbacks) and str(op) not in WHOLE and not random
 
-    targets = {n.target for graph in graphs_of(gm) for n in graph.nodes if isinstance(n.target, torch._ops.OpOverload)}
+    targets = {n.target for graph in graphs_of(gm) for n in graph.nodes if isinstance(n.target, OpOverload)}
     return sorted(str(op) for op in targets if left(op))

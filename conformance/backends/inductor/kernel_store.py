@@ -40,7 +40,7 @@ def kernel_store() -> Iterator[None]:
 def _is_torchs_own(function: Any) -> bool:
     """Or has a plugin put another one in its place?"""
     function = getattr(function, "__wrapped__", function)
-    return getattr(function, "__module__", "") == "torch._inductor.cpp_builder"
+    return getattr(function, "__module__", "") == seam.locate("run_cpp_compiler")[0].__name__
 
 
 def _stored(proceed: Callable[..., Any], command: str, folder: str) -> Any:
@@ -48,9 +48,8 @@ def _stored(proceed: Callable[..., Any], command: str, folder: str) -> Any:
     if not key:
         return proceed(command, folder)
     kept = paths.cache_folder("cpp", key[:2]) / key
-    if kept.is_file():
-        with suppress(OSError):
-            os.utime(kept)
+    with suppress(OSError):  # it is not there, or another process has just pruned it
+        os.utime(kept)
         shutil.copyfile(kept, output)
         return None
     result = proceed(command, folder)
@@ -96,8 +95,12 @@ def _processor() -> str:
 
 
 def prune() -> None:
-    """Forget what was not asked for the longest, where the store has become too large."""
-    files = [(file.stat().st_mtime, file.stat().st_size, file) for file in paths.cache_folder("cpp").glob("*/*")]
+    """Forget what was not asked for the longest, where the store has become too large. Another process may do the same."""
+    files = []
+    for file in paths.cache_folder("cpp").glob("*/*"):
+        with suppress(OSError):
+            found = file.stat()
+            files.append((found.st_mtime, found.st_size, file))
     total = sum(size for _, size, _ in files)
     for _, size, file in sorted(files):
         if total <= MOST_BYTES:

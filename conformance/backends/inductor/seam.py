@@ -96,6 +96,31 @@ NAMES = {
 }
 seam = Seam("torch", lambda: str(torch.__version__), NAMES)
 
+# Modules that the first compile of a process would import.
+FIRST_COMPILE = (
+    "torch._dynamo.backends.inductor",
+    "torch._dynamo.repro.after_dynamo",
+    "torch._inductor.codegen.cpp",
+    "torch._inductor.codegen.cpp_wrapper_cpu",
+    "torch._inductor.codegen.wrapper",
+    "torch._inductor.compile_fx",
+    "torch._inductor.kernel.bmm",
+    "torch._inductor.kernel.conv",
+    "torch._inductor.metrics",
+    "torch._inductor.scheduler",
+    "torch.utils.cpp_extension",
+    "sympy.tensor.tensor",
+)
+TRACE_LOG = "torch.__trace"  # the logger of the structured trace
+LOGS = ("torch._dynamo", "torch._inductor", "torch.utils.cpp_extension")  # loggers that warn
+REFUSAL_LOGS = (
+    "torch._guards",
+    "torch.fx.experimental.symbolic_shapes",
+)  # they log a refused mark, which is raised too
+# What torch writes on functions: the backend that a wrapper stands for; that a program takes its inputs in a list.
+ORIGINAL_BACKEND = "_torchdynamo_orig_backend"
+BOXED = "_boxed_call"
+
 
 def _forget_compile_threads() -> None:
     """In a forked process: the threads that build kernels were left behind in the parent. torch forgets its pool of processes here,
@@ -106,6 +131,15 @@ def _forget_compile_threads() -> None:
 
 os.register_at_fork(after_in_child=_forget_compile_threads)
 
+# The runtime stage on a real GPU: inputs that arrive late, and a stream that is kept busy.
+streams = Seam(
+    "torch",
+    lambda: str(torch.__version__),
+    {
+        "internal_overlap": Name("torch:_debug_has_internal_overlap", (RUNTIME,)),
+        "keep_busy": Name("torch.cuda:_sleep", (RUNTIME,)),
+    },
+)
 # Variants of Inductor, each with the names that it alone needs.
 cudagraphs = Seam(
     "torch",

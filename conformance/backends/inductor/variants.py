@@ -9,7 +9,6 @@ from pathlib import Path
 from typing import Any
 
 import torch
-from torch.utils import _pytree as pytree
 
 from conformance import oracle
 from conformance.backends.base import Case, Compiled, all_unavailable
@@ -22,6 +21,7 @@ from conformance.inputs import Tensor
 from conformance.seam import Seam
 from conformance.stage import Stage
 from conformance.target import Target
+from conformance.torch_seam import pytree
 from conformance.trace import Observation
 from conformance.verdict import Finding, Kind, Verdict
 
@@ -30,6 +30,10 @@ MANY = 1000
 
 
 # ----------------------------------------------------------------------------------------- CUDA graphs
+
+
+def _entry_with_mode(mode: str) -> tuple[str, str]:
+    return "compiled", f'def compiled(module):\n    return torch.compile(module, mode="{mode}")\n'
 
 
 class CudagraphsBackend(InductorBackend):
@@ -55,6 +59,9 @@ class CudagraphsBackend(InductorBackend):
 
     def compile_entry(self, module: Any, **options: Any) -> Callable[..., Any]:
         return torch.compile(module, mode="reduce-overhead", **options)
+
+    def repro_entry(self, stage: str) -> tuple[str, str] | None:
+        return _entry_with_mode("reduce-overhead")
 
 
 class CudagraphsCompiled(InductorCompiled):
@@ -160,6 +167,9 @@ class MaxAutotuneBackend(InductorBackend):
         if not torch.cuda.is_available():
             return all_unavailable("needs a CUDA device: choices are timed")
         return super().unavailable(target)
+
+    def repro_entry(self, stage: str) -> tuple[str, str] | None:
+        return _entry_with_mode("max-autotune")
 
     def compile(self, case: Case) -> Compiled:
         return MaxAutotuneCompiled(self, case)

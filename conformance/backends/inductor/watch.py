@@ -18,14 +18,13 @@ import torch
 from torch import fx
 
 from conformance.backends.inductor.cost import Cost, cost_of
-from conformance.backends.inductor.seam import seam
+from conformance.backends.inductor.seam import TRACE_LOG, seam
 from conformance.graphs import copied
 from conformance.seam import Subscription
 from conformance.stage import Stage
 
 Proceed = Callable[..., Any]
 NO_CALL = {"AssertScalar", "DynamicScalar", "MultiOutput"}  # IR nodes that are parts of another call, or no call at all
-TRACE_LOG = "torch.__trace"
 TRACE_EVENTS = {"dynamo_output_graph", "dynamo_cpp_guards_str", "aot_forward_graph_fw_metadata"}
 SOURCES = {"inductor_output_code", "inductor_aot_wrapper_code", "inductor_aot_kernel_code"}
 

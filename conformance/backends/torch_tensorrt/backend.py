@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import torch
 
 from conformance.backends.base import Backend, Case, Compiled, all_unavailable
@@ -75,6 +77,16 @@ class TorchTensorRTBackend(Backend):
         from conformance.backends.torch_tensorrt.seam import not_importable
 
         not_importable()
+
+    def trail(self, case: Case, held: Any) -> Any:
+        from conformance.backends.torch_tensorrt.trail import TensorRTTrail
+
+        return TensorRTTrail(self, case, held)
+
+    def repro_entry(self, stage: str) -> tuple[str, str] | None:
+        from conformance.backends.torch_tensorrt import repro
+
+        return repro.entry(stage)
 
     def compile(self, case: Case) -> Compiled:
         from conformance.backends.torch_tensorrt.compiled import TorchTensorRTCompiled

@@ -13,6 +13,7 @@ from torch import fx
 from conformance.backends.torch_tensorrt.seam import seam
 from conformance.seam import Subscription
 from conformance.stage import Stage
+from conformance.torch_seam import OpOverload
 
 PARTITIONERS = ("fast_partition", "global_partition")
 
@@ -121,7 +122,7 @@ def shown(gm: fx.GraphModule) -> str:
 
 def op_name(target: Any) -> str:
     """`aten.add`, `getitem`, `_run_on_acc_0`: without the overload, as the suite writes ops."""
-    if isinstance(target, torch._ops.OpOverload):
+    if isinstance(target, OpOverload):
         return str(target.overloadpacket)
     return target if isinstance(target, str) else getattr(target, "__name__", str(target))
 

@@ -201,7 +201,7 @@ class Probe:
         instrument = self._instrument(engine)
         with instrument.watching():
             interpreter = seam.interpreter(snapshot(graph), engine.specs, compilation_settings=settings)
-            interpreter._construct_trt_network_def()
+            seam.define_network(interpreter)
         assert instrument.engine is not None
         return interpreter, instrument.engine
 

@@ -26,7 +26,7 @@ from conformance.backends.torch_tensorrt.compile_log import (
     snapshot,
 )
 from conformance.backends.torch_tensorrt.engine import PlanModule, PlanRuntime
-from conformance.backends.torch_tensorrt.seam import described, seam
+from conformance.backends.torch_tensorrt.seam import described, seam, staying_on_cpu
 from conformance.errors import first_line
 from conformance.stage import Stage
 from conformance.target import Target
@@ -93,11 +93,8 @@ class Instrument:
             yield
             return
         assert self.target.device is not None
-        moved = {
-            key: lambda _: torch.device("cpu") for key in seam.names if key.startswith("to_device") and seam.has(key)
-        }
         runtime = {"tensorrt_runtime": PlanRuntime} if seam.has("tensorrt_runtime") else {}
-        with described(self.target.device), seam.replace(**moved, **runtime):
+        with described(self.target.device), staying_on_cpu(), seam.replace(**runtime):
             yield
 
     # ------------------------------------------------------------------------------------------ stages

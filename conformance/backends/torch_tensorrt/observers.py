@@ -206,7 +206,7 @@ def _left_in_torch(log: CompileLog) -> Iterator[tuple[str, str]]:
 def _torch_graphs(log: CompileLog) -> list[fx.Graph]:
     gm, engines = _final(log), {engine.name for engine in log.engines}
     parts = [child for name, child in gm.named_children() if isinstance(child, fx.GraphModule) and name not in engines]
-    return [gm.graph, *(part.graph for part in parts if not str(part._get_name()).startswith("_guards"))]
+    return [gm.graph, *(part.graph for part in parts if not type(part).__name__.startswith("_guards"))]
 
 
 def _listed(left: dict[str, str]) -> str:

@@ -13,11 +13,11 @@ from typing import Any
 
 import torch
 from torch import fx, nn
-from torch.utils import _pytree as pytree
 
 from conformance.backends.base import Compiled
 from conformance.backends.torch_tensorrt.compile_log import Engine
 from conformance.stage import Stage
+from conformance.torch_seam import buffers_of, nesting_of, pytree
 from conformance.trace import Observation
 from conformance.verdict import Verdict
 
@@ -133,15 +133,14 @@ def _own(value: Any) -> Any:
 
 def has_structure(gm: fx.GraphModule) -> bool:
     """Does the graph still know how the user's inputs and outputs are nested?"""
-    return hasattr(gm.graph._codegen, "pytree_info")
+    return nesting_of(gm.graph) is not None
 
 
 def out_spec(gm: Any) -> Any:
     """How the module nests what it returns; None where it returns its flat outputs."""
     if not isinstance(gm, fx.GraphModule) or not has_structure(gm):
         return None
-    codegen: Any = gm.graph._codegen
-    return codegen.pytree_info.out_spec
+    return nesting_of(gm.graph).out_spec
 
 
 def share_state(gm: nn.Module, state: nn.Module) -> None:
@@ -152,8 +151,8 @@ def share_state(gm: nn.Module, state: nn.Module) -> None:
             owner = operator.attrgetter(".".join(path))(gm) if path else gm
         except AttributeError:
             continue
-        if leaf in getattr(owner, "_buffers", {}):
-            owner._buffers[leaf] = tensor
+        if leaf in (buffers := buffers_of(owner)):
+            buffers[leaf] = tensor
 
 
 def state_of(module: nn.Module, result: Any) -> nn.Module:
@@ -166,6 +165,6 @@ def state_of(module: nn.Module, result: Any) -> nn.Module:
             if candidate in own:
                 *path, leaf = name.split(".")
                 owner = operator.attrgetter(".".join(path))(module) if path else module
-                owner._buffers[leaf] = own[candidate]
+                buffers_of(owner)[leaf] = own[candidate]
                 break
     return module

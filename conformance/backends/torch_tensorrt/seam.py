@@ -11,7 +11,7 @@ import logging
 import sys
 import warnings
 from collections.abc import Callable, Iterator
-from contextlib import ExitStack, contextmanager
+from contextlib import AbstractContextManager, ExitStack, contextmanager
 from functools import cache
 from typing import Any
 
@@ -34,6 +34,7 @@ PARTITIONING = "torch_tensorrt.dynamo.partitioning"
 CONVERSION = "torch_tensorrt.dynamo.conversion"
 INTERPRETER = f"{CONVERSION}._TRTInterpreter:TRTInterpreter"
 TRT = f"{CONVERSION}._TRTInterpreter:trt"
+MODULE = "torch_tensorrt.dynamo.runtime._TorchTensorRTModule:TorchTensorRTModule"
 PASSES = "torch_tensorrt.dynamo.lowering.passes._aten_lowering_pass"
 # Modules that hold `to_torch_device` by its name; which of them exist or do so depends on the version.
 MOVING = (
@@ -79,6 +80,12 @@ NAMES = {
     "enable_pre_allocated_outputs": Name("torch_tensorrt.runtime:enable_pre_allocated_outputs", (RUNTIME,)),
     "save": Name("torch_tensorrt:save", (RUNTIME,)),
     "load": Name("torch_tensorrt:load", (RUNTIME,)),
+    # The upstream tests: a test is stopped where it would run an engine.
+    "engine_setup": Name(f"{MODULE}.setup_engine", NO_STAGE),
+    "engine_outputs": Name(f"{MODULE}.set_output_tensors_as_unowned", NO_STAGE),
+    "engine_handle": Name(f"{MODULE}.get_engine", NO_STAGE),
+    "engine_run": Name(f"{MODULE}.forward", NO_STAGE),
+    "device_to": Name("torch_tensorrt._Device:Device.to", NO_STAGE),
     # Where tensors are moved to, for a GPU that is described.
     "to_device": Name(f"{COMPILER}:to_torch_device", STAGES[1:]),
     **{f"to_device in {module}": Name(f"{module}:to_torch_device", NO_STAGE) for module in MOVING},
@@ -116,6 +123,7 @@ outside = Seam(
     {
         **{key: GPU[key] for key in ASKED},
         **{key: INDUCTOR[key] for key in ("reset", "has_kernel")},
+        **{name: Name(f"torch.cuda:{name}", NO_STAGE) for name in ("Event", "Stream", "CUDAGraph")},
         "find_spec": Name("importlib.util:find_spec", NO_STAGE),
     },
 )
@@ -148,6 +156,12 @@ def described(device: Device) -> Iterator[None]:
     """Inside, questions about the GPU are answered for this one. There is none to run on all the same."""
     with answering(outside, device, is_available=lambda: False):
         yield
+
+
+def staying_on_cpu() -> AbstractContextManager[None]:
+    """Inside, the package moves no tensor to a GPU."""
+    keys = [key for key in seam.names if key.startswith("to_device") and seam.has(key)]
+    return seam.replace(**{key: lambda _: torch.device("cpu") for key in keys})
 
 
 @contextmanager

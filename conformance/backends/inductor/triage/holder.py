@@ -23,9 +23,10 @@ import torch
 from torch import fx
 
 from conformance.backends.inductor.compiled import UNFUSED
-from conformance.backends.inductor.seam import seam
+from conformance.backends.inductor.seam import BOXED, ORIGINAL_BACKEND, seam
 from conformance.backends.inductor.triage.steps import Steps
 from conformance.errors import first_line
+from conformance.torch_seam import OpOverload
 from conformance.triage.hold import Hold, Journal
 
 Proceed = Callable[..., Any]
@@ -172,7 +173,7 @@ class Holder:
             arguments.clear()
             return runner.run(*values, enable_io_processing=False)
 
-        run._boxed_call = True  # type: ignore[attr-defined]
+        setattr(run, BOXED, True)
         return run
 
     def pre_grad_passes(self, proceed: Proceed, gm: Any, *args: Any, **kwargs: Any) -> Any:
@@ -250,7 +251,7 @@ class Runner(fx.Interpreter):
         except Exception as error:
             self.journal.write("runner", node=str(node), target=str(node.target), error=first_line(error))
             raise
-        if value is None and node.users and isinstance(node.target, torch._ops.OpOverload):
+        if value is None and node.users and isinstance(node.target, OpOverload):
             written: Any = self.map_nodes_to_values(node.args, node)
             return written[0]
         return value
@@ -267,7 +268,7 @@ def _as_captured(gm: fx.GraphModule, example_inputs: Any) -> Any:
 def _backend_name(output: Any) -> str:
     """The backend as the user named it."""
     function = output.compiler_fn
-    function = getattr(function, "_torchdynamo_orig_backend", function)
+    function = getattr(function, ORIGINAL_BACKEND, function)
     name = getattr(function, "compiler_name", None) or getattr(function, "__name__", type(function).__name__)
     return str(name)
 

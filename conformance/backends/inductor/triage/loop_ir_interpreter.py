@@ -13,6 +13,8 @@ from typing import Any
 import sympy
 import torch
 
+from conformance.backends.inductor.seam import seam
+
 NARROW = (torch.float16, torch.bfloat16)
 
 
@@ -119,11 +121,9 @@ def make_interpreter(
     memory: dict[str, torch.Tensor], aliases: dict[str, str], env: dict[Any, Any], grid: list[int], outer: int
 ) -> Any:
     """A handler for Inductor's `ops`: loads from and stores to `memory`, over all points of a grid at once."""
-    from torch._inductor.ops_handler import DefaultHandler
-
     whole = list(range(outer, len(grid)))
 
-    class Interpreter(DefaultHandler):
+    class Interpreter(seam.ops_handler):  # type: ignore[misc,name-defined]
         def _default(self, name: str, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
             function = SAME.get(name) or getattr(torch, name, None) or getattr(torch.special, name, None)
             if function is None:
@@ -245,12 +245,9 @@ class Run:
 
     def step(self, operation: Any) -> bool:
         """Run one operation; False where its value was taken from the graph instead."""
-        from torch._inductor import ir
-        from torch._inductor.virtualized import V
-
-        with V.set_graph_handler(self.graph):
+        with seam.virtualized.set_graph_handler(self.graph):
             self._allocate(operation)
-            if isinstance(operation, ir.ComputedBuffer):
+            if isinstance(operation, seam.ir.ComputedBuffer):
                 try:
                     self._loops(operation)
                     return True
@@ -260,21 +257,17 @@ class Run:
         return False
 
     def _allocate(self, operation: Any) -> None:
-        from torch._inductor import ir
-
         for buffer in operation.get_outputs():
             name, layout = buffer.get_name(), buffer.get_output_spec()
-            if isinstance(layout, ir.MutationLayoutSHOULDREMOVE):
+            if isinstance(layout, seam.ir.MutationLayoutSHOULDREMOVE):
                 target = layout.get_buffer().get_name()
                 self.aliases[name] = self.aliases.get(target, target)
-            elif isinstance(layout, ir.Layout) and name not in self.memory:
+            elif isinstance(layout, seam.ir.Layout) and name not in self.memory:
                 size, stride = _ints(layout.size, self.graph), _ints(layout.stride, self.graph)
                 reach = 1 + sum((s - 1) * t for s, t in zip(size, stride, strict=True)) if 0 not in size else 1
                 self.memory[name] = torch.zeros(reach + _ints([layout.offset], self.graph)[0], dtype=layout.dtype)
 
     def _loops(self, buffer: Any) -> None:
-        from torch._inductor.virtualized import V
-
         sizes, inner = (
             _ints(buffer.data.get_pointwise_size(), self.graph),
             _ints(buffer.data.get_reduction_size(), self.graph),
@@ -291,7 +284,7 @@ class Run:
         }
         outer, rest = symbols[: len(sizes)], symbols[len(sizes) :]
         handler = make_interpreter(self.memory, self.aliases, env, grid, len(sizes))
-        with V.set_ops_handler(handler):
+        with seam.virtualized.set_ops_handler(handler):
             store = buffer.get_store_function()
             store(outer, rest) if inner else store(outer)
 

@@ -10,10 +10,10 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-import torch
 from torch import fx
 
 from conformance.backends.inductor.seam import seam
+from conformance.torch_seam import OpOverload
 from conformance.triage.hold import Hold, Journal
 
 Proceed = Callable[..., Any]
@@ -136,6 +136,6 @@ def _ops(*nodes: Any) -> list[str]:
     found = []
     for part in (part for node in nodes for part in node.get_nodes()):
         for origin in getattr(getattr(part, "node", None), "origins", None) or ():
-            if isinstance(origin.target, torch._ops.OpOverload):
+            if isinstance(origin.target, OpOverload):
                 found.append(str(origin.target))
     return list(dict.fromkeys(found))

@@ -1,22 +1,6 @@
-"""How a repro calls a compiler: text that goes into the repro, and imports nothing of this project."""
+"""How a repro calls AutoDeploy: text that goes into the repro, and imports nothing of this project."""
 
 from __future__ import annotations
-
-from conformance import backends
-from conformance.backends.base import HasRepro
-
-LOWERED = '''
-def lowered(module):
-    """The graph that Torch-TensorRT partitions and converts: exported, decomposed, lowered."""
-    if not torch.cuda.is_available():  # torch_tensorrt asks for a device when it is imported
-        torch.cuda.get_device_capability = lambda *_: (9, 0)
-        torch.cuda.current_device = lambda: 0
-    from torch_tensorrt.dynamo import CompilationSettings
-    from torch_tensorrt.dynamo.lowering import get_decompositions, post_lowering
-
-    program = torch.export.export(module, inputs()).run_decompositions(get_decompositions())
-    return post_lowering(program.module(), CompilationSettings())
-'''
 
 TRANSFORMED = '''
 import importlib
@@ -82,23 +66,15 @@ def transformed(module):
     return graph
 '''
 
-# By backend and stage, "" being any: the name of the function that compiles, and what defines it.
-DOORS: dict[tuple[str, str], tuple[str, str]] = {
-    ("inductor", ""): ("torch.compile", ""),
-    ("torch_tensorrt", "decomposition"): (
-        "lowered",
-        LOWERED,
-    ),  # engines run on a GPU only; what is lowered runs anywhere
-    ("torch_tensorrt", "postgrad"): ("lowered", LOWERED),
-    ("autodeploy", "decomposition"): ("transformed", TRANSFORMED),
-    ("autodeploy", "postgrad"): ("transformed", TRANSFORMED),
-    ("autodeploy", "fusion"): ("transformed", TRANSFORMED),
-}
+EXPORTED = '''
+def exported(module):
+    """AutoDeploy's transforms run only inside its own pipeline: this is torch.export, where they begin."""
+    return torch.export.export(module.eval(), inputs()).module()
+'''
 
 
-def door(backend: str, stage: str) -> tuple[str, str] | None:
-    """The name of the function that compiles a module, and the text that defines it; None where there is none."""
-    known = backends.get(backend)
-    if isinstance(known, HasRepro):
-        return known.repro_entry(stage)
-    return DOORS.get((backend, stage)) or DOORS.get((backend, ""))
+def entry(stage: str) -> tuple[str, str] | None:
+    """One transform alone, where a transform is at fault."""
+    if stage in ("decomposition", "postgrad", "fusion"):
+        return "transformed", TRANSFORMED
+    return None if stage else ("exported", EXPORTED)

@@ -1,15 +1,11 @@
-"""A file that shows the defect by itself, and the text of an issue about it."""
+"""A graph as a file that shows the defect by itself."""
 
 from __future__ import annotations
 
-import json
 import os
-import platform
 import re
 import subprocess
 import sys
-import textwrap
-from dataclasses import dataclass
 from pathlib import Path
 from types import ModuleType
 from typing import Any
@@ -18,14 +14,10 @@ import torch
 from torch import fx
 
 from conformance.errors import UsageError
-from conformance.triage.doors import door
+from conformance.repro import Report, docstring, tensor_literal, wrapped
+from conformance.torch_seam import WRAP
 
-HEAD = '''"""{title}
-
-{summary}
-Versions: {versions}
-Exit code 1 while the defect is there, 0 once it is gone.
-"""
+HEAD = """{docstring}
 
 {imports}
 
@@ -36,18 +28,18 @@ def inputs():
     torch.manual_seed(0)
 {inputs}
 
-'''
+"""
 
 CHECKS = {
     "value": """def main():
     module = Repro()
-    eager, compiled = module(*inputs()), {compile}(module)(*inputs())
+    eager, outputs = module(*inputs()), {compile}(module)(*inputs())
     try:
         exact = module.double()(*[x.double() if torch.is_tensor(x) and x.is_floating_point() else x for x in inputs()])
     except RuntimeError:  # a dtype is written into the graph
         exact = eager
     flat = torch.utils._pytree.tree_leaves
-    for index, (got, want, best) in enumerate(zip(flat(compiled), flat(eager), flat(exact), strict=True)):
+    for index, (got, want, best) in enumerate(zip(flat(outputs), flat(eager), flat(exact), strict=True)):
         if got.dtype != want.dtype or got.shape != want.shape or got.stride() != want.stride():
             print(f"output {{index}}: {{got.dtype}} {{tuple(got.shape)}} {{got.stride()}}")
             print(f"in eager: {{want.dtype}} {{tuple(want.shape)}} {{want.stride()}}")
@@ -106,37 +98,24 @@ if __name__ == "__main__":
 CHECK_OF_KIND = {"lost_mutation": "mutation", "crash": "crash"}
 
 
-@dataclass
-class Report:
-    title: str
-    stage: str
-    kind: str
-    detail: str
-    culprit: str
-    backend: str
-    target: str
-    versions: dict[str, str]
-    graph_before: str
-    graph_after: str
-    transform: str = ""  # AutoDeploy: the transform at fault
-
-
-def write(path: Path, gm: fx.GraphModule, inputs: tuple[Any, ...], report: Report) -> None:
-    found = door(report.backend, report.stage)
-    assert found is not None
-    compiler, prepared = found
-    check = (
-        CHECKS[CHECK_OF_KIND.get(report.kind, "value")]
-        .replace("{compile}", compiler)
-        .replace("{{", "{")
-        .replace("}}", "}")
-    )
+def write(
+    path: Path,
+    gm: fx.GraphModule,
+    inputs: tuple[Any, ...],
+    report: Report,
+    kind: str,
+    entry: tuple[str, str],
+    transform: str = "",
+) -> None:
+    """A script that compiles the graph with `entry`, see `HasRepro`, and exits 1 while it is not what eager gives.
+    `transform` is the one at fault, where the entry wants to know."""
+    compiler, prepared = entry
+    check = CHECKS[CHECK_OF_KIND.get(kind, "value")]
+    check = check.replace("{compile}", compiler).replace("{{", "{").replace("}}", "}")
     body, lines = _module_text(gm)
-    wanted, prepared = _imports_apart(prepared.replace("{transform}", report.transform))
+    wanted, prepared = _imports_apart(prepared.replace("{transform}", transform))
     head = HEAD.format(
-        title=_wrapped(report.title),
-        summary=_wrapped(f"{report.detail}\nStage: {report.stage}. Culprit: {report.culprit}."),
-        versions=", ".join(f"{name} {version}" for name, version in report.versions.items()),
+        docstring=docstring(report, report.got),
         imports=_sorted_imports(["import sys", "import traceback", "import torch", *lines, *wanted]),
         prepared=prepared,
         body=body,
@@ -144,14 +123,6 @@ def write(path: Path, gm: fx.GraphModule, inputs: tuple[Any, ...], report: Repor
     )
     path.parent.mkdir(parents=True, exist_ok=True)
     path.write_text(head + check + TAIL, encoding="utf-8")
-
-
-def _wrapped(text: str, width: int = 120, indent: str = "") -> str:
-    lines = [
-        textwrap.fill(line, width, subsequent_indent=indent, break_long_words=False, break_on_hyphens=False)
-        for line in text.split("\n")
-    ]
-    return "\n".join(lines)
 
 
 def _imports_apart(text: str) -> tuple[list[str], str]:
@@ -179,11 +150,7 @@ def _module_text(gm: fx.GraphModule) -> tuple[str, list[str]]:
     for node in gm.graph.nodes:
         node.type = None  # an annotation may name what only the user's file knows
     code = gm.graph.python_code("self")
-    lines = [
-        line
-        for line in code.src.strip("\n").splitlines()
-        if line.strip() and not line.startswith("torch.fx._symbolic_trace.wrap")
-    ]
+    lines = [line for line in code.src.strip("\n").splitlines() if line.strip() and not line.startswith(WRAP)]
     lines = [re.sub(r";  (\w+ = )+None$", "", line) for line in lines]  # memory is no concern here
     held = sorted({n.target for n in gm.graph.nodes if n.op == "get_attr"})
     made = []
@@ -209,7 +176,7 @@ def _module_text(gm: fx.GraphModule) -> tuple[str, list[str]]:
 
 def _inputs_text(inputs: tuple[Any, ...]) -> str:
     parts = [
-        _wrapped(f"        {_tensor_text(x) if isinstance(x, torch.Tensor) else repr(x)},", indent=" " * 12)
+        wrapped(f"        {_tensor_text(x) if isinstance(x, torch.Tensor) else repr(x)},", indent=" " * 12)
         for x in inputs
     ]
     return "\n".join(["    return (", *parts, "    )", ""])
@@ -217,75 +184,13 @@ def _inputs_text(inputs: tuple[Any, ...]) -> str:
 
 def _tensor_text(value: torch.Tensor) -> str:
     """Small tensors with their values, larger ones made from the seed."""
-    dtype = f"torch.{str(value.dtype)[6:]}"
-    contiguous = value.is_contiguous()
     if value.numel() <= 64 or not value.is_floating_point():
-        text = f"torch.tensor({json.dumps(_digits(value) if value.is_floating_point() else value.tolist())}, dtype={dtype})"
-        text = (
-            text.replace("true", "True")
-            .replace("false", "False")
-            .replace("NaN", "float('nan')")
-            .replace("Infinity", "float('inf')")
-        )
+        text = tensor_literal(value)
     else:
-        text = f"torch.randn({tuple(value.shape)}, dtype=torch.float64).to({dtype})"
-    if not contiguous:
-        text = f"torch.empty_strided({tuple(value.shape)}, {tuple(value.stride())}, dtype={dtype}).copy_({text})"
+        text = f"torch.randn({tuple(value.shape)}, dtype=torch.float64).to({value.dtype})"
+    if not value.is_contiguous():
+        text = f"torch.empty_strided({tuple(value.shape)}, {tuple(value.stride())}, dtype={value.dtype}).copy_({text})"
     return text
-
-
-def _digits(value: torch.Tensor) -> Any:
-    """As few digits as give the same number back."""
-
-    def short(number: Any) -> Any:
-        if isinstance(number, list):
-            return [short(n) for n in number]
-        again = (float(f"{number:.{digits}g}") for digits in range(1, 18))
-        return next((n for n in again if torch.tensor(n, dtype=value.dtype).item() == number), number)
-
-    return short(value.detach().tolist())
-
-
-# ---------------------------------------------------------------------------------------------- issue
-
-
-def issue_text(report: Report, repro: Path, nodes: tuple[int, int] | None) -> str:
-    env = {"python": platform.python_version(), "machine": platform.machine(), **report.versions}
-    shrunk = f"\nReduced from {nodes[0]} nodes to {nodes[1]}.\n" if nodes and nodes[0] != nodes[1] else ""
-    return f"""# {report.title}
-
-**Stage**: {report.stage} ({report.backend}, target {report.target})
-**Kind**: {report.kind}
-**Culprit**: {report.culprit}
-
-{report.detail}
-{shrunk}
-## Reproduce
-
-```
-python {repro.name}    # exits 1 while the defect is there
-```
-
-```python
-{repro.read_text(encoding="utf-8").strip() if repro.exists() else ""}
-```
-
-## Graph before the stage
-
-```python
-{report.graph_before.strip()}
-```
-
-## Graph after it
-
-```python
-{report.graph_after.strip()}
-```
-
-## Environment
-
-{chr(10).join(f"- {name}: {version}" for name, version in env.items())}
-"""
 
 
 def verify(repro: Path, timeout: float = 300.0) -> tuple[int, str]:
