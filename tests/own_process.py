@@ -47,7 +47,7 @@ def pytest_sessionfinish(session: pytest.Session) -> None:
 
 
 @pytest.hookimpl(tryfirst=True)
-def pytest_runtest_protocol(item: pytest.Item) -> bool | None:
+def pytest_runtest_protocol(item: pytest.Item, nextitem: pytest.Item | None) -> bool | None:
     found = _servers.get(id(item.session))
     if found is None or item.get_closest_marker(MARK) is None:
         return None
@@ -55,6 +55,7 @@ def pytest_runtest_protocol(item: pytest.Item) -> bool | None:
     for report in _reports(item, found[1]):
         item.ihook.pytest_runtest_logreport(report=report)
     item.ihook.pytest_runtest_logfinish(nodeid=item.nodeid, location=item.location)
+    item.session._setupstate.teardown_exact(nextitem)  # what the test before this one left set up for this one's folder
     return True
 
 

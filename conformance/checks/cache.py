@@ -41,10 +41,7 @@ def changed(seen: Seen) -> Iterator[tuple[Kind, str]]:
     for what in ("changed_config", "changed_input", "changed_dtype", "changed_strides", "changed_constant"):
         for name, count in seen.facts.get(what, {}).items():
             if "hit" in name:
-                setting = (
-                    f" ({seen.facts.get('changed_setting', 'another setting')})" if what == "changed_config" else ""
-                )
-                yield Kind.STALE_CACHE, f"{what}{setting} was served from the cache: {name} {count}"
+                yield Kind.STALE_CACHE, f"{what} was served from the cache: {name} {count}"
 
 
 @check("CCH004", Stage.CACHE, "saved artifacts hit in a process that compiled nothing")

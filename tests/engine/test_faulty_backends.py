@@ -6,6 +6,8 @@ from typing import Any
 
 import pytest
 import torch
+import torch._dynamo  # here, so that the processes of scenarios need not
+import torch._inductor.compile_fx
 from faulty_backends import (
     Lie,
     NullBackend,
@@ -32,7 +34,6 @@ from conformance.target import CPU
 from conformance.verdict import Kind, Verdict
 
 LIBRARY = load()
-backends.get("inductor").preload(CPU)  # else each of those processes imports it
 FRESH.prepare()  # for scenarios that are played in other processes: before any test starts threads
 
 
