@@ -21,7 +21,7 @@ from conformance.checks.measured import LADDER
 from conformance.errors import NotInEager, UsageError, first_line
 from conformance.stage import STAGES, Stage
 from conformance.trace import Observation, Trace
-from conformance.verdict import Finding, Kind
+from conformance.verdict import Finding, Kind, Verdict
 
 FURTHER_CALLS = 3  # calls with values of their own, after the first three
 GRAPH_STAGES = STAGES[: Stage.RUNTIME.order]
@@ -164,6 +164,8 @@ class Examination:
         if crashed is Stage.RUNTIME:  # it compiled, so that its earlier forms can say where it went wrong
             crashed = self._ladder(compiled, 0, ref)[0]
         seen = self.found.at(crashed)
+        if seen.verdict is Verdict.UNAVAILABLE:  # a hook was not called because of the crash: that is no excuse for it
+            seen.verdict, seen.reason = None, ""
         if seen.verdict is None:
             seen.findings.append(Finding(Kind.CRASH, LADDER, first_line(error)))
         return True

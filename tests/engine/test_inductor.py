@@ -58,6 +58,19 @@ def test_nothing_stays_patched() -> None:
     ] == []  # each look makes a new bound method: no `is`
 
 
+def test_a_crash_is_an_error_even_where_it_keeps_hooks_from_being_called(monkeypatch: pytest.MonkeyPatch) -> None:
+    import torch._inductor.compile_fx as compile_fx
+
+    def crashes(*args: Any, **kwargs: Any) -> Any:
+        raise IndexError("seeded")
+
+    monkeypatch.setattr(compile_fx, "_recursive_joint_graph_passes", crashes)
+    results = examined("pointwise.chain")
+    bad = [result for result in results.values() if result.verdict is Verdict.ERROR]
+    assert bad and "seeded" in bad[0].reason, {str(stage): str(result.verdict) for stage, result in results.items()}
+    assert Verdict.PASS not in {results[stage].verdict for stage in results if stage.order >= bad[0].cell.stage.order}
+
+
 def test_a_wrong_kernel_is_codegen_and_a_wrong_pass_postgrad(monkeypatch: pytest.MonkeyPatch) -> None:
     from torch._inductor.codegen.cpp import CppOverrides, CppVecOverrides
 

@@ -60,6 +60,7 @@ class InductorCompiled(Compiled):
         self._stack = ExitStack()
         self.module = case.module()
         self._snapshot: dict[str, Any] = {}
+        self._crashed = False
         try:
             self._open()
         except BaseException:
@@ -184,6 +185,7 @@ class InductorCompiled(Compiled):
             torch.cuda.synchronize()
 
     def blame(self, error: BaseException) -> Stage:
+        self._crashed = True
         return blame.stage_of(error)
 
     def close(self) -> None:
@@ -207,6 +209,9 @@ class InductorCompiled(Compiled):
         if not self._snapshot:
             self._keep_counters()
         if silent := self.watch.silent_hooks(stage):
+            if self._crashed:
+                reason = f"the compile failed before it called {seam.shown(silent[0])}"
+                return Observation.says(Verdict.UNAVAILABLE, reason)
             reason = f"torch {torch.__version__} compiled a program without calling {seam.shown(silent[0])}"
             return Observation.says(Verdict.UNAVAILABLE, f"{reason}: the suite does not know this version yet")
         return getattr(self, f"_{stage.value}")()
