@@ -157,11 +157,12 @@ def link_of(upstream: str) -> str:
 # -------------------------------------------------------------------------------------------------------------- a file
 
 
-def parse(text: str) -> tuple[str, list[Entry]]:
-    """What stands at the head of a file, and its entries, each with the comment directly above it."""
+def parse(text: str) -> tuple[str, list[Entry], str]:
+    """What stands at the head of a file; its entries, each with the comment directly above it; and its other tables
+    (`[[known]]`), as they are written."""
     blocks: list[list[str]] = [[]]
     for line in text.splitlines():
-        if line.strip() == "[[expect]]":
+        if line.startswith("[["):
             above = blocks[-1]
             start = len(above)
             while start and above[start - 1].startswith("#"):
@@ -170,8 +171,10 @@ def parse(text: str) -> tuple[str, list[Entry]]:
             del above[start:]
         else:
             blocks[-1].append(line)
-    head, *entries = ("\n".join(block) for block in blocks)
-    return head.strip(), [_parsed(block) for block in entries]
+    head, *tables = ("\n".join(block) for block in blocks)
+    mine = [table for table in tables if "\n[[expect]]" in f"\n{table}"]
+    others = "\n\n".join(table.strip() for table in tables if table not in mine)
+    return head.strip(), [_parsed(table) for table in mine], others
 
 
 def _parsed(block: str) -> Entry:
@@ -183,14 +186,14 @@ def _parsed(block: str) -> Entry:
     return Entry(tuple(cells), fact, data.get("when", ""), link, data["why"], comment.strip())
 
 
-def render(head: str, entries: Iterable[Entry]) -> str:
-    parts = ([head + "\n"] if head else []) + [entry.text() for entry in entries]
+def render(head: str, entries: Iterable[Entry], others: str = "") -> str:
+    parts = ([head + "\n"] if head else []) + [entry.text() for entry in entries] + ([others + "\n"] if others else [])
     return "\n".join(parts)
 
 
 def update(text: str, measured: Mapping[str, History], link: str = "", why: str = "") -> tuple[str, list[str]]:
     """The file's text, brought up to date, and the cells that fail and have neither a report nor a link."""
-    head, old = parse(text)
+    head, old, others = parse(text)
     wanted = {
         (cell, fact, span)
         for cell, history in measured.items()
@@ -207,7 +210,7 @@ def update(text: str, measured: Mapping[str, History], link: str = "", why: str 
             kept.append(replace(entry, cells=cells, when=entry.when if _same(entry, span, cells, measured) else span))
             wanted -= {(cell, entry.fact, span) for cell in cells}
     made, linkless = _made(wanted, measured, link, why)
-    return render(head, [*kept, *made]), linkless
+    return render(head, [*kept, *made], others), linkless
 
 
 def _same(entry: Entry, span: str, cells: tuple[str, ...], measured: Mapping[str, History]) -> bool:
