@@ -117,6 +117,7 @@ def test_a_hang_is_cut_off_and_the_run_goes_on(kept: Path, monkeypatch: pytest.M
     assert one.rounds == {"pointwise.chain": 0, "norm.rmsnorm": 0} and one.tally.examples, "the run goes on"
 
 
+@pytest.mark.slow  # a minute of waiting
 def test_a_hang_that_hears_no_signal_ends_the_process_and_another_goes_on(kept: Path) -> None:
     options = (
         "-b lying -m pointwise.chain --plugin tests.fuzz.faulty_backends --patience 6 --no-guards --profile ci --json"

@@ -63,10 +63,10 @@ def triaged(script: Path, limit: float) -> dict[str, Any]:
         words = ["triage", str(script), "--json", "-n", "1", "-o", str(Path(name) / "out")]
         code, printed, seconds = command([sys.executable, "-m", "conformance.cli", *words], limit, Path(name))
         answer: dict[str, Any] = {"script": script.stem, "torch": TORCH, "exit": code, "seconds": round(seconds, 1)}
-        start = printed.find("\n{\n")
+        start = f"\n{printed}".find("\n{\n")
         if start < 0:
             return {**answer, "verdict": "none", "said": printed.strip()[-300:]}
-        said = json.JSONDecoder().raw_decode(printed[start + 1 :])[0]
+        said = json.JSONDecoder().raw_decode(printed[start:])[0]
         kept = {key: said[key] for key in ("verdict", "stage", "kind", "verified", "unwritten", "rungs", "notes")}
         culprit = said["culprit"] or {}
         repro = subprocess.run([sys.executable, said["repro"]], capture_output=True).returncode if said["repro"] else 0
