@@ -101,6 +101,7 @@ class CacheStage:
         self.compiles = compiles
         self.module = self.case.module()
         self.ref = self._reference()
+        self.changed = changed_setting(self.case.micrograph.name())
 
     def observe(self) -> Observation:
         facts: dict[str, Any] = {"first": self.first}
@@ -111,7 +112,7 @@ class CacheStage:
         if self.case.micrograph.has_scenario():
             facts["again"], wrong = self._played_again()
             return Observation(facts | {"differs": {"again": wrong} if wrong else {}})
-        facts["changed_setting"] = next(iter(changed_setting(self.case.micrograph.name())))
+        facts["changed_setting"] = next(iter(self.changed))
         artifacts = torch.compiler.save_cache_artifacts()
         if self.case.target.name == "cuda" and any(g.kernels for g in self.compiled.watch.graphs):
             facts["cubins"] = sum(1 for _ in self.compiled.folder.rglob("*.cubin"))
@@ -134,7 +135,7 @@ class CacheStage:
     def _probes(self) -> Iterator[tuple[str, Callable[[], Probe]]]:
         capture = self.case.micrograph.contract.capture
         yield "again", self._again
-        yield "changed_config", lambda: self._misses(settings=changed_setting(self.case.micrograph.name()))
+        yield "changed_config", lambda: self._misses(settings=self.changed)
         if self.compiles == 1 and changed_constant(
             copy.deepcopy(self.compiled.watch.captured[0])
         ):  # by now it holds more
