@@ -164,10 +164,12 @@ class Examination:
         if crashed is Stage.RUNTIME:  # it compiled, so that its earlier forms can say where it went wrong
             crashed = self._ladder(compiled, 0, ref)[0]
         seen = self.found.at(crashed)
-        if seen.verdict is Verdict.UNAVAILABLE:  # a hook was not called because of the crash: that is no excuse for it
+        also = ""
+        if seen.verdict is Verdict.UNAVAILABLE:  # that a hook was not called is no excuse for a crash
+            also = f" ({seen.reason})"
             seen.verdict, seen.reason = None, ""
         if seen.verdict is None:
-            seen.findings.append(Finding(Kind.CRASH, LADDER, first_line(error)))
+            seen.findings.append(Finding(Kind.CRASH, LADDER, first_line(error) + also))
         return True
 
     def _recapture(self, compiled: Compiled) -> None:

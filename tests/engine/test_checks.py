@@ -23,6 +23,8 @@ from conformance.target import CPU
 from conformance.trace import Observation
 from conformance.verdict import Kind, Verdict
 
+pytestmark = pytest.mark.own_process  # what earlier tests compiled is in no cache
+
 LIBRARY = load()
 
 

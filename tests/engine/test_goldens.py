@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 
+import pytest
 from expecttest import assert_expected_inline
 
 from conformance import backends
@@ -11,6 +12,8 @@ from conformance.library import load
 from conformance.session import results_here
 from conformance.stage import Stage
 from conformance.target import CPU
+
+pytestmark = pytest.mark.own_process  # what earlier tests compiled is in no cache
 
 
 def text(name: str, stage: Stage, which: str) -> str:

@@ -17,6 +17,8 @@ from conformance.target import CPU
 from conformance.trace import Observation
 from conformance.verdict import Kind, Verdict
 
+pytestmark = pytest.mark.own_process  # what earlier tests compiled is in no cache
+
 LOOSE = Capture(graphs=None, breaks=None)
 UNCACHED = Cache(cacheable=False, why="nothing is compiled")
 

@@ -17,6 +17,8 @@ from conformance.stage import Stage
 from conformance.target import CPU
 from conformance.verdict import Kind, Verdict
 
+pytestmark = pytest.mark.own_process  # what earlier tests compiled is in no cache
+
 MICROGRAPH = load()["training.linear"]
 TABLES = {
     "inductor_cudagraphs": seams.cudagraphs,

@@ -16,6 +16,8 @@ from conformance.session import results_here
 from conformance.stage import STAGES, Stage
 from conformance.target import Target
 
+pytestmark = pytest.mark.own_process  # what earlier tests compiled is in no cache
+
 
 class Few(Micrograph):
     """A constant of a few elements: Inductor writes it into the kernel."""
