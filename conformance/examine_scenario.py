@@ -12,7 +12,7 @@ from conformance import oracle, scenario
 from conformance.backends.base import CannotRun, Compiled
 from conformance.errors import NotInEager, first_line
 from conformance.examine import GRAPH_STAGES, Examination
-from conformance.stage import Stage
+from conformance.stage import STAGES, Stage
 
 SEEDS = (0, 1)  # the scenario is played with two sets of values
 
@@ -51,7 +51,9 @@ class ScenarioExamination(Examination):
         if not self._observable(Stage.RUNTIME):
             return (first if first.error is not None else None), ref
         if isinstance(first.error, CannotRun):
-            self.found.unavailable[Stage.RUNTIME] = first_line(first.error).removeprefix("CannotRun: ")
+            reason = first_line(first.error).partition(": ")[2]
+            lost = (Stage.RUNTIME, Stage.CACHE) if compiled.compiles() else STAGES
+            self.found.unavailable |= dict.fromkeys(lost, reason)
             return None, ref
         return first, ref
 

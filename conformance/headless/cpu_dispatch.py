@@ -38,12 +38,13 @@ class Host(TorchDispatchMode):
         asked = _asked_device(flat)
         if not plain or not (asked == "cuda" or any(isinstance(v, torch.Tensor) and v.is_cuda for v in flat)):
             return func(*args, **kwargs)
-        if is_view(func):
+        if is_view(func) or changes_shape_alone(func):
             return func(*args, **kwargs)
+        _check_devices(func, flat)
         host = [on_host(v) if isinstance(v, torch.Tensor) else CPU if _is_cuda(v) else v for v in flat]
         back = {id(h): v for h, v in zip(host, flat, strict=True) if isinstance(v, torch.Tensor)}
         host_args, host_kwargs = pytree.tree_unflatten(host, spec)
-        result = STAND_INS.get(func, func)(*host_args, **host_kwargs)
+        result = DONE_BY.get(func, func)(*host_args, **host_kwargs)
         to_device = asked != "cpu"
 
         def returned(tensor: torch.Tensor) -> torch.Tensor:
@@ -85,3 +86,36 @@ def is_view(func: Any) -> bool:
 
 
 NOTHING = {aten.detach.default, aten.alias.default, aten.lift_fresh.default}
+# A tensor of zeros that forward-mode differentiation makes without any memory: here every tensor has some.
+DONE_BY = {**STAND_INS, aten._efficientzerotensor.default: aten.zeros.default}
+
+
+def changes_shape_alone(func: Any) -> bool:
+    """`as_strided_`, `transpose_` and their like: sizes and strides of the tensor itself change, and no value of it."""
+    return torch.Tag.inplace_view in func.tags and func.overloadpacket not in NEEDS_MEMORY
+
+
+NEEDS_MEMORY = {aten.resize_, aten.resize_as_, aten.set_}
+
+
+def _check_devices(func: Any, flat: list[Any]) -> None:
+    """On a GPU an operator refuses tensors of the host, other than numbers and indices."""
+    tensors = [value for value in flat if isinstance(value, torch.Tensor)]
+    strangers = [tensor for tensor in tensors if not tensor.is_cuda and tensor.dim()]
+    if strangers and len(strangers) < len(tensors) and func.overloadpacket not in TAKES_BOTH:
+        raise RuntimeError(f"{TWO_DEVICES}, but found at least two devices, cuda:0 and cpu!")
+
+
+TWO_DEVICES = "Expected all tensors to be on the same device"  # torch's own words
+TAKES_BOTH = {
+    aten.copy_,
+    aten.copy,
+    aten._foreach_copy_,
+    aten._to_copy,
+    aten.index,
+    aten._unsafe_index,
+    aten.index_put,
+    aten.index_put_,
+    aten._unsafe_index_put,
+    aten._index_put_impl_,
+}

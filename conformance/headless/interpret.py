@@ -44,9 +44,22 @@ def interpreting() -> Iterator[None]:
     functions = {f"libdevice.{name}": _libdevice(name) for name in FUNCTIONS if triton.has(f"libdevice.{name}")}
     with contextlib.ExitStack() as stack:
         stack.callback(triton.patch_language(_speaks(triton.language)).restore)
+        stack.enter_context(_whole_numbers(triton.language.core.tensor))
         stack.enter_context(triton.replace(**additions, **functions))
         stack.enter_context(np.errstate(all="ignore"))
         yield
+
+
+@contextlib.contextmanager
+def _whole_numbers(tensor: Any) -> Iterator[None]:
+    """A value of the kernel's as a bound of a loop. Triton's own `__index__` converts an array of one element, which
+    numpy refuses from 2.4 on."""
+    before = tensor.__index__
+    tensor.__index__ = lambda self: int(self.handle.data.item())
+    try:
+        yield
+    finally:
+        tensor.__index__ = before
 
 
 def launch(

@@ -11,9 +11,11 @@ import torch
 from torch import nn
 
 from conformance.backends.inductor.seam import seam as inductor
+from conformance.errors import first_line
 from conformance.headless.autotune import FIRST, Choice, Pick, fixed
 from conformance.headless.cpu_dispatch import Host
 from conformance.headless.device import described
+from conformance.headless.errors import NotInterpretable
 from conformance.headless.interpret import interpreting
 from conformance.headless.kernel import Kernel
 from conformance.headless.memory import Memory
@@ -70,7 +72,14 @@ class Program:
             outputs, spec = self._on_device(inputs)[:2]
             return pytree.tree_unflatten([self._to_host(x) for x in outputs], spec)
         bridge = Bridge(self, inputs)
-        flat = list(Crossing.apply(bridge, *leaves))
+        try:
+            flat = list(Crossing.apply(bridge, *leaves))
+        except Exception as error:
+            if "leaf Variable" in str(error) and not all(leaf.is_leaf for leaf in leaves):
+                raise NotInterpretable(
+                    "a write to an input that another computation made: here inputs are leaves"
+                ) from error
+            raise
         return pytree.tree_unflatten([flat.pop(0) if tensor else x for x, tensor in bridge.outputs], bridge.spec)
 
     @contextlib.contextmanager
@@ -88,7 +97,8 @@ class Program:
             sides: dict[int, torch.Tensor] = {}
             self._state_in(sides)
             arguments = [self._to_device(x, sides) if isinstance(x, torch.Tensor) else x for x in inputs]
-            result = self.fn(*arguments)
+            with _no_real_cuda():
+                result = self.fn(*arguments)
             self._state_out()
             flat, spec = pytree.tree_flatten(result)
             return flat, spec, sides
@@ -134,6 +144,18 @@ class Program:
             known = self._mirrors.get(f"{owner}.{name}")
             if known is None or known[1] is not tensor:
                 getattr(self.module.get_submodule(owner), table)[name] = self._to_host(tensor)
+
+
+@contextlib.contextmanager
+def _no_real_cuda() -> Iterator[None]:
+    """There is no GPU behind the description: what reaches the CUDA runtime itself is beyond us, and no fault of the
+    compiler's."""
+    try:
+        yield
+    except Exception as error:
+        if "CUDA error:" in str(error):
+            raise NotInterpretable(f"the program calls CUDA itself: {first_line(error)}") from error
+        raise
 
 
 def _state(module: nn.Module) -> Iterator[tuple[tuple[str, str, str], torch.Tensor]]:

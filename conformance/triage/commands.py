@@ -1,4 +1,4 @@
-"""`conformance selftest`, `expect`."""
+"""`conformance selftest`, `expect`, `judge`."""
 
 from __future__ import annotations
 
@@ -303,4 +303,28 @@ def _expect_records(records: list[Path], folder: Path | None, glob: str, link: s
     return 1 if linkless else 0
 
 
-COMMANDS = [selftest, expect]
+# ----------------------------------------------------------------------------------------------- judge
+
+
+@click.command("judge")
+@click.argument("records", nargs=-1, required=True, type=click.Path(path_type=Path), metavar="RECORD...")
+@click.option(
+    "--expectations",
+    "folder",
+    type=click.Path(path_type=Path, exists=True, file_okay=False),
+    help="the expectations to use (default: the suite's)",
+)
+def judge(records: tuple[Path, ...], folder: Path | None) -> int:
+    """Hold records against the expectations of now, without running anything; the records are written anew."""
+    from conformance.environment import commit
+    from conformance.judge_record import judge_again
+
+    unexpected = 0
+    for record in records:
+        changed, before, after = judge_again(record, folder, commit())
+        click.echo(f"{record}: {changed} verdicts changed; unexpected: {before} before, {after} now")
+        unexpected += after
+    return 1 if unexpected else 0
+
+
+COMMANDS = [selftest, expect, judge]

@@ -11,11 +11,14 @@ from conformance.backends.base import Case
 from conformance.backends.inductor.compiled import InductorCompiled, numbered
 from conformance.backends.inductor.seam import seam
 from conformance.checks.measured import RACE
+from conformance.errors import NotInEager, first_line
+from conformance.headless.cpu_dispatch import TWO_DEVICES
 from conformance.headless.device import described
 from conformance.headless.kernel import Binary, Kernel
 from conformance.headless.program import Program
 from conformance.headless.seam import SUBSCRIBED
 from conformance.micrograph import Micrograph
+from conformance.processes import in_fork
 from conformance.stage import Stage
 from conformance.target import Target
 from conformance.trace import Observation, digest
@@ -74,17 +77,26 @@ def described_program(case: Case, module: Any, compiled: bool = True) -> Program
 
 def runs_in_eager(micrograph: type[Micrograph], target: Target) -> bool:
     """Can eager on the described device be had? Some library kernels exist on a GPU only; then it is eager on the CPU."""
-    known = _RUNS.get((micrograph, target))
-    if known is None:
-        known = _RUNS[micrograph, target] = _runs_in_eager(Case(micrograph, target), target)
-    return known
+    if (micrograph, target) not in _ERRORS:
+        _ERRORS[micrograph, target] = _error_in_eager(Case(micrograph, target), target)
+    error = _ERRORS[micrograph, target]
+    if TWO_DEVICES in error:
+        raise NotInEager(f"eager itself does not run it on this GPU: {error}")
+    return not error
 
 
-_RUNS: dict[tuple[type[Micrograph], Target], bool] = {}
+_ERRORS: dict[tuple[type[Micrograph], Target], str] = {}  # "": none
 
 
-def _runs_in_eager(case: Case, target: Target) -> bool:
-    return oracle.run(Program(case.module(), target, compiled=False), case.inputs(0)).error is None
+def _error_in_eager(case: Case, target: Target) -> str:
+    def ask() -> str:
+        error = oracle.run(Program(case.module(), target, compiled=False), case.inputs(0)).error
+        return first_line(error) if error is not None else ""
+
+    if not case.micrograph.has_scenario():
+        return ask()
+    answer = in_fork(ask)  # what the program does to its surroundings, the play must not see
+    return "it does not run alone" if answer is None else str(answer)
 
 
 def described_source(kernel: Kernel, binary: Binary) -> str:
