@@ -235,7 +235,7 @@ class HasRepro(Protocol):
 class Released(Protocol):
     """Has releases that bisecting can install."""
 
-    package: str  # the distribution whose versions are tried
+    package: str  # the distribution whose versions are tried; "": it has none, and commits of a checkout are
 
 
 @runtime_checkable

@@ -29,8 +29,6 @@ from conformance.errors import UsageError
 from conformance.line_store import LineStore
 from conformance.stage import STAGES
 
-# What moves together with a backend's version. A tool that bisects torch alone would mix pins that were never released together.
-PACKAGES = {"inductor": "torch", "torch_tensorrt": "torch-tensorrt-rtx", "eager": "torch", "autodeploy": "commit"}
 UNTOLD = {"digest"}  # differs with every letter of the generated source
 BESIDE = [
     "numpy",

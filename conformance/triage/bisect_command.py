@@ -77,10 +77,11 @@ def bisect(
     def say(text: str) -> None:
         console.print(text, markup=False, highlight=False, soft_wrap=True)
 
-    if wanted.backend == "autodeploy":
+    package = _package(wanted.backend)
+    if not package:
         listed, ask_one = _over_commits(wanted, good, bad, source, folder)
     else:
-        listed, ask_one = _over_wheels(wanted, good, bad, versions, wheels, index_url, beside, pythons, folder, say)
+        listed, ask_one = _over_wheels(wanted, package, good, bad, versions, wheels, index_url, beside, pythons, folder, say)
     say(
         f"{len(listed)} to search: {', '.join(v[:12] for v in listed)}"
         if len(listed) < 20
@@ -114,8 +115,18 @@ def _known_cell(cell: Cell, folder: str | None) -> None:
         raise unknown("micrograph", cell.micrograph, library)
 
 
+def _package(name: str) -> str:
+    """What is installed in each version: the backend's own distribution, which brings the torch that it was released with."""
+    from conformance import backends
+    from conformance.backends.base import Released
+
+    backend = backends.get(name)
+    return backend.package if isinstance(backend, Released) else "torch"
+
+
 def _over_wheels(
     cell: Cell,
+    package: str,
     good: str,
     bad: str,
     versions: str | None,
@@ -128,7 +139,6 @@ def _over_wheels(
 ) -> tuple[list[str], Any]:
     from conformance.triage import bisect as searching
 
-    package = searching.PACKAGES.get(cell.backend, "torch")
     known = _pythons(pythons)
     options = [*(["--find-links", str(wheels)] if wheels else []), *(["--index-url", index_url] if index_url else [])]
     if versions:

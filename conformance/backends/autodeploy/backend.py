@@ -16,6 +16,7 @@ from conformance.target import Target
 
 class AutoDeployBackend(Backend):
     name = "autodeploy"
+    package = ""
 
     def versions(self) -> dict[str, str]:
         try:

@@ -34,6 +34,7 @@ def not_here(found: Installed | None, target: Target) -> dict[Stage, str]:
 
 class TorchTensorRTBackend(Backend):
     name = "torch_tensorrt"
+    package = "torch-tensorrt-rtx"
 
     def __init__(self) -> None:
         self.default_target = "cuda" if torch.cuda.is_available() else "sm_90"
