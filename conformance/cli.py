@@ -38,7 +38,7 @@ COMMANDS = {
     "bisect": ("conformance.triage.bisect_command", "The version that broke a script or a cell."),
     "selftest": ("conformance.triage.commands", "The suite against seeded faults."),
     "expect": ("conformance.triage.commands", "Write an expectation for a known defect."),
-    "judge": ("conformance.triage.commands", "Hold records against the expectations of now; nothing is run."),
+    "judge": ("conformance.triage.commands", "Judge records by the checks and expectations of now; nothing is run."),
     "fuzz": ("conformance.fuzz.commands", "Search for new defects: shapes, strides, guards, graphs."),
     "pin": ("conformance.fuzz.commands", "Keep a finding of the fuzzer as an example."),
     "fidelity": ("conformance.headless.commands", "Compare kernels made without a GPU with a real GPU's."),

@@ -1,7 +1,7 @@
-"""A record held against the expectations of today, without running anything: what was measured stays as it is.
+"""A record judged by the checks, contracts and expectations of now, without running anything: what was measured stays as it is.
 
-Contracts and baselines were held against it when it was made. Only what follows from an expectation changes: `xfail` and
-`xpass`, their reason and link, and what cells that they block say of them.
+What a check found is found anew from the recorded facts, where the micrograph is the one that was recorded. What was found while
+measuring (a difference from eager, a race, a baseline that moved) is taken as it is.
 """
 
 from __future__ import annotations
@@ -13,22 +13,26 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
-from conformance import expectations
+from conformance import checks, expectations
+from conformance.cell import Cell
+from conformance.checks.registry import REGISTRY
 from conformance.expectations import Expectations
 from conformance.judge import verdict_of
+from conformance.micrograph import Micrograph
 from conformance.record import Run, Writer, is_unexpected, read
 from conformance.trace import Observation
-from conformance.verdict import Finding, Kind, Verdict
+from conformance.verdict import Finding, Verdict
 
 NOT_JUDGED = {Verdict.UNAVAILABLE, Verdict.UNSUPPORTED, Verdict.BLOCKED}
+Library = Mapping[str, type[Micrograph]]
 
 
-def judge_again(path: Path, folder: Path | None, commit: str) -> tuple[int, int, int]:
+def judge_again(path: Path, library: Library, folder: Path | None, commit: str) -> tuple[int, int, int]:
     """Write the record anew, as judged now. Returns how many cells changed, and how many were and are unexpected."""
     run = read(path)
     known = expectations.load(folder, versions(run.header))
-    lines = {line["cell"]: line for line in judged(run, known)}
-    changed = sum(lines[name]["verdict"] != old["verdict"] for name, old in run.cells.items())
+    lines = {line["cell"]: line for line in judged(run, library, known)}
+    changed = sum(lines[name] != old for name, old in run.cells.items())
     _replace(path, {**run.header, "expectations": known.digest, "judged": commit}, lines.values())
     return changed, sum(map(is_unexpected, run.cells.values())), sum(map(is_unexpected, lines.values()))
 
@@ -42,42 +46,54 @@ def versions(header: Mapping[str, Any]) -> dict[str, str]:
     return flat | {"torch": str(env.get("torch", ""))}
 
 
-def judged(run: Run, known: Expectations) -> Iterator[dict[str, Any]]:
-    """The lines of the record, each in the light of these expectations."""
+def judged(run: Run, library: Library, known: Expectations) -> Iterator[dict[str, Any]]:
+    """The lines of the record, each in the light of the checks and expectations."""
     seen: dict[str, dict[str, Any]] = {}
     for name, old in run.cells.items():
         line = dict(old)
         if line["verdict"] == Verdict.BLOCKED.value and (cause := seen.get(line.get("cause", ""))):
-            stage = cause["cell"].partition("/")[0]
-            line["reason"] = f"{stage} {cause['verdict']}: {cause['reason']}"
+            line["reason"] = f"{cause['cell'].partition('/')[0]} {cause['verdict']}: {cause['reason']}"
         elif Verdict(line["verdict"]) not in NOT_JUDGED:
-            line |= _judged(line, known)
+            line |= _judged(run, line, library, known)
             if not line["url"]:
                 del line["url"]
         seen[name] = line
         yield line
 
 
-def _judged(line: Mapping[str, Any], known: Expectations) -> dict[str, Any]:
-    findings = [Finding(Kind(one["kind"]), one["check"], one["detail"]) for one in line["findings"]]
-    verdict, reason = _without_expectation(line, findings)
+def _judged(run: Run, line: Mapping[str, Any], library: Library, known: Expectations) -> dict[str, Any]:
+    before = [Finding.from_json(one) for one in line["findings"]]
+    findings = _found(run, line, before, library)
+    verdict, reason = Verdict(line["verdict"]), line["reason"]
+    if verdict in (Verdict.XFAIL, Verdict.XPASS) or findings != before:
+        verdict, reason = verdict_of(Observation(line["observation"]), findings)
     verdict, entry = known.judge(line["cell"], verdict, findings)
     if entry is not None:
         reason = entry.why + (f" ({reason})" if reason else "")
     return {
         "verdict": verdict.value,
         "reason": reason,
+        "findings": [finding.to_json() for finding in findings],
         "url": entry.url if entry else "",
         "unexpected": verdict.unexpected,
     }
 
 
-def _without_expectation(line: Mapping[str, Any], findings: list[Finding]) -> tuple[Verdict, str]:
-    """What the verdict was before anybody expected it."""
-    verdict = Verdict(line["verdict"])
-    if verdict not in (Verdict.XFAIL, Verdict.XPASS):
-        return verdict, line["reason"]
-    return verdict_of(Observation(line["observation"]), findings)
+def _found(run: Run, line: Mapping[str, Any], before: list[Finding], library: Library) -> list[Finding]:
+    """What was found while measuring, and what the checks find in the facts now."""
+    cell = Cell.parse(line["cell"])
+    micrograph = library.get(cell.micrograph)
+    said = not before and line["verdict"] not in (Verdict.PASS.value, Verdict.XPASS.value)  # the backend's own word
+    if said or micrograph is None or micrograph.digest() != line.get("micrograph"):
+        return before
+    texts = {name: run.text(key) or "" for name, key in line["texts"].items()} if _reads_texts(micrograph) else {}
+    measured = [one for one in before if one.check not in REGISTRY or REGISTRY[one.check].judge is None]
+    seen = checks.Seen(Observation(line["observation"], texts), micrograph, cell.backend, cell.target)
+    return [*measured, *checks.findings(cell.stage, seen)]
+
+
+def _reads_texts(micrograph: type[Micrograph]) -> bool:
+    return bool(micrograph.contract.codegen.avoids)
 
 
 def _replace(path: Path, header: Mapping[str, Any], lines: Any) -> None:

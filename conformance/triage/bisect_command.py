@@ -81,7 +81,9 @@ def bisect(
     if not package:
         listed, ask_one = _over_commits(wanted, good, bad, source, folder)
     else:
-        listed, ask_one = _over_wheels(wanted, package, good, bad, versions, wheels, index_url, beside, pythons, folder, say)
+        listed, ask_one = _over_wheels(
+            wanted, package, good, bad, versions, wheels, index_url, beside, pythons, folder, say
+        )
     say(
         f"{len(listed)} to search: {', '.join(v[:12] for v in listed)}"
         if len(listed) < 20

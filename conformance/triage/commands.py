@@ -315,14 +315,15 @@ def _expect_records(records: list[Path], folder: Path | None, glob: str, link: s
     help="the expectations to use (default: the suite's)",
 )
 def judge(records: tuple[Path, ...], folder: Path | None) -> int:
-    """Hold records against the expectations of now, without running anything; the records are written anew."""
+    """Judge records by the checks, contracts and expectations of now, without running anything; they are written anew."""
     from conformance.environment import commit
     from conformance.judge_record import judge_again
+    from conformance.library import load
 
-    unexpected = 0
+    unexpected, library = 0, load()
     for record in records:
-        changed, before, after = judge_again(record, folder, commit())
-        click.echo(f"{record}: {changed} verdicts changed; unexpected: {before} before, {after} now")
+        changed, before, after = judge_again(record, library, folder, commit())
+        click.echo(f"{record}: {changed} cells changed; unexpected: {before} before, {after} now")
         unexpected += after
     return 1 if unexpected else 0
 

@@ -1,5 +1,4 @@
-"""A negative power of integers: eager raises, the compiled function does not. Needs torch alone; exits 1 while it
-is so."""
+"""Integers have no negative powers: eager raises, the compiled function does not. Needs torch alone; exits 1 while it is so."""
 
 import sys
 
