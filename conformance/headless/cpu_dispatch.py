@@ -87,7 +87,7 @@ def is_view(func: Any) -> bool:
 
 NOTHING = {aten.detach.default, aten.alias.default, aten.lift_fresh.default}
 # A tensor of zeros that forward-mode differentiation makes without any memory: here every tensor has some.
-DONE_BY = {**STAND_INS, aten._efficientzerotensor.default: aten.zeros.default}
+DONE_BY: dict[Any, Any] = {**STAND_INS, aten._efficientzerotensor.default: aten.zeros.default}
 
 
 def changes_shape_alone(func: Any) -> bool:
