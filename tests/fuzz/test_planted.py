@@ -217,6 +217,7 @@ def inductor(*dropped: str) -> Any:
     return lambda fn: torch.compile(fn, options={"guard_filter_fn": keep} if dropped else {})
 
 
+@pytest.mark.slow
 def test_inductor_captures_again_exactly_when_it_must() -> None:
     assert search_guards(LIBRARY["pointwise.chain"], inductor(), examples=2, compiled=True) is None
 

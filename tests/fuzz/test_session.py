@@ -107,6 +107,7 @@ def test_a_process_that_lost_its_gpu_ends_and_another_goes_on(kept: Path) -> Non
     assert json.loads(ended.stdout)["findings"] == 1 and "misaligned address" in ended.stderr
 
 
+@pytest.mark.slow
 def test_a_hang_is_cut_off_and_the_run_goes_on(kept: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("CONFORMANCE_PLUGINS", "tests.fuzz.faulty_backends")
     monkeypatch.setenv("LYING_FAULT", "hang")

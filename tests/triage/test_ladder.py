@@ -63,6 +63,7 @@ def test_a_wrong_graph_is_found_before_a_kernel_is_built(tmp_path: Path, monkeyp
     assert found.culprit is not None and found.culprit.name == "aten.gelu.default"
 
 
+@pytest.mark.slow
 def test_a_graph_that_is_odd_while_the_program_is_right_is_no_finding(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

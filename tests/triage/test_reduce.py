@@ -204,6 +204,7 @@ def Thing(x, a, b): return torch.relu(torch.addmm(x, a, b, beta=3.7, alpha=2.3))
 """
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("fault", "text", "left"),
     [("constants_lose_digits", CLAMP, [1.0, 1.2345]), ("addmm_drops_alpha", ADDMM, [1.0, 2.0])],
