@@ -7,6 +7,7 @@ else. What belongs to one compiler stands in the seam of that compiler.
 
 from __future__ import annotations
 
+import os
 from typing import Any
 
 import torch
@@ -33,6 +34,17 @@ __all__ = [
 
 STATE_TABLES = ("_parameters", "_buffers")  # the attributes in which a module keeps its state, by name
 WRAP = "torch.fx._symbolic_trace.wrap"  # a line of printed graphs: a function of the user's that is not traced
+
+
+def _renew_thread_pool() -> None:
+    """In a forked process: torch makes its pool of threads anew when it is first asked for. Where two threads ask at once, as when a
+    backward pass starts, one finds none, and the process aborts ("Invalid thread pool!", 2.11 to 2.15). So it is asked for now. A pool
+    of several threads is left alone: it would start them, and a process with threads should not fork."""
+    if torch.get_num_threads() == 1:
+        torch.set_num_threads(1)
+
+
+os.register_at_fork(after_in_child=_renew_thread_pool)
 
 
 def schema_of(operator: Any) -> Any:

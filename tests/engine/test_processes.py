@@ -288,3 +288,27 @@ def test_a_fork_is_as_fresh_as_a_new_process(tmp_path: Path) -> None:
     first, second = told_by_a_new_interpreter(FORKED, tmp_path)
     [new] = told_by_a_new_interpreter(NEW, tmp_path)
     assert first == second == new
+
+
+BACKWARD = """
+import torch
+torch.set_num_threads(1)
+from conformance import backends
+from conformance.fresh import FRESH
+from conformance.library import load
+from conformance.session import results_here
+from conformance.stage import Stage
+from conformance.target import CPU
+backends.get("inductor").preload(CPU)
+micrograph = load()["upstream.cache.op_backward_edited"]
+FRESH.prepare()
+for _ in range(5):
+    print(results_here(micrograph, backends.get("eager"), CPU, [Stage.RUNTIME])[Stage.RUNTIME].verdict)
+"""
+
+
+def test_a_backward_pass_in_a_process_forked_twice() -> None:
+    """torch makes its pool of threads anew there; two threads that asked for it at once ended the process (one play in five)."""
+    asked = [sys.executable, "-c", BACKWARD]
+    done = subprocess.run(asked, cwd=paths.PACKAGE.parent, capture_output=True, text=True, timeout=300)
+    assert done.stdout.split() == ["pass"] * 5, done.stdout + done.stderr[-2000:]
