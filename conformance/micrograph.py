@@ -22,6 +22,7 @@ import ast
 import hashlib
 import inspect
 import re
+import sys
 from collections.abc import Mapping
 from functools import cache
 from pathlib import Path
@@ -116,8 +117,14 @@ def _digest(text: str, name: str) -> str:
             wanted += [node.id for node in ast.walk(known[one]) if isinstance(node, ast.Name)]
     if name not in used:  # a class that was made and not written
         return hashlib.sha256(f"{text} {name}".encode()).hexdigest()[:12]
-    said = "\n".join(f"{one}: {ast.dump(known[one])}" for one in sorted(used))
+    said = "\n".join(f"{one}: {_dump(known[one])}" for one in sorted(used))
     return hashlib.sha256(said.encode()).hexdigest()[:12]
+
+
+def _dump(node: ast.AST) -> str:
+    """The tree as text, the same in every version of Python: 3.12 adds a field, 3.13 leaves out what is empty."""
+    options: dict[str, Any] = {"show_empty": True} if sys.version_info >= (3, 13) else {}
+    return ast.dump(node, **options).replace(", type_params=[]", "")
 
 
 ONE_WORD = ("RMSNorm", "SwiGLU", "GeLU")
