@@ -202,15 +202,20 @@ function wireGrid() {
     if (active && !panel.hidden) scrollTo(active);
     paintGrid();
   }).observe(grid);
+  let clicked = null;
   body.addEventListener("click", event => {
     const i = cellOfElement(event.target);
     if (i < 0) return;
+    clicked = event;
     activate(placeOf(i), {follow: false});
     openCell(i, grid);
   });
   body.addEventListener("mouseover", event => {
     const i = cellOfElement(event.target);
-    i >= 0 && i !== opened ? showTip(describeCell(i), event.target) : hideTip();  // the panel says it already
+    // The panel opens and moves another cell under a pointer that rests: nobody asked for that cell.
+    const rests = clicked && event.screenX === clicked.screenX && event.screenY === clicked.screenY;
+    if (!rests) clicked = null;
+    i >= 0 && i !== opened && !rests ? showTip(describeCell(i), event.target) : hideTip();  // the panel says it already
   });
   body.addEventListener("mouseleave", hideTip);
 }
