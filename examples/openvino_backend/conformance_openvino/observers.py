@@ -56,7 +56,7 @@ def decomposition(seen: Snapshot) -> Observation:
         return Observation.says(Verdict.FALLBACK, f"OpenVINO gave up, and Inductor compiled the graph: {reasons[0]}")
     facts = {
         "ops": graphs.count_ops(found),
-        "composite": sorted({name for gm in found for name in graphs.composite(gm)}),
+        "composite": sorted({name for gm in found for name in graphs.composite(gm, seam.has_kernel)}),
         "in_place": sorted({name for gm in found for name in graphs.writes(gm)}),
         "written_inputs": sum(graphs.written_inputs(gm) for gm in found),
         "without_metadata": sum(len(graphs.without_metadata(gm)) for gm in found),

@@ -25,6 +25,7 @@ seam = Seam(
     installed,
     {
         "counters": Name("torch._dynamo.utils:counters", (Stage.CAPTURE,)),
+        "has_kernel": Name("torch._C:_dispatch_has_kernel_for_dispatch_key", (Stage.DECOMPOSITION,)),
         # What Dynamo captured comes in, the program that runs goes out.
         "compile_graph": Name(f"{TORCHDYNAMO}.backend:fx_openvino", STAGES, hook=True),
         # Where OpenVINO raises while it compiles, it hands the captured graph to Inductor and says so only in a debug log.
