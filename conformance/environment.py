@@ -7,7 +7,7 @@ import os
 import platform
 import subprocess
 import sys
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from datetime import UTC
 from functools import cache
 from pathlib import Path
@@ -46,13 +46,13 @@ def environment() -> dict[str, Any]:
     }
 
 
-def versions() -> dict[str, str]:
-    """Flat, for the version conditions of expectations."""
-    env = environment()
-    flat = {"python": env["python"], "machine": env["machine"], "gpu": str(env["gpu"])}
-    for found in env["backends"].values():
+def versions(env: Mapping[str, Any] | None = None) -> dict[str, str]:
+    """Flat, for the version conditions of expectations: of this environment, or of that in a record's header."""
+    env = environment() if env is None else env
+    flat = {key: str(env.get(key)) for key in ("python", "machine", "gpu")}
+    for found in env.get("backends", {}).values():
         flat |= found
-    return flat | {"torch": env["torch"]}
+    return flat | {"torch": str(env.get("torch", ""))}
 
 
 @cache

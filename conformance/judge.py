@@ -94,6 +94,21 @@ def verdict_of(seen: Observation, findings: list[Finding]) -> tuple[Verdict, str
     return rule.verdict(seen), reason
 
 
+def expected(
+    known: Expectations, cell: str, verdict: Verdict, reason: str, findings: list[Finding]
+) -> tuple[Verdict, str, str]:
+    """Verdict, reason and link in the light of what is expected of the cell."""
+    verdict, entry = known.judge(cell, verdict, findings)
+    if entry is None:
+        return verdict, reason, ""
+    return verdict, entry.why + (f" ({reason})" if reason else ""), entry.url
+
+
+def blocked_by(stage: Stage | str, verdict: Verdict | str, reason: str) -> str:
+    """Why a cell is blocked: what became of the stage that blocks it."""
+    return f"{stage} {verdict}: {reason}"
+
+
 def is_wrong(trace: Trace, micrograph: type[Micrograph]) -> bool:
     """Does any stage of an unfinished trace show something wrong? Later stages will then be blocked, and need not be measured."""
     for stage, seen in trace.observations.items():
@@ -144,11 +159,9 @@ class Judge:
             if self.baseline and not findings:
                 findings += self.baseline.findings(cell, micrograph.digest(), seen.facts)
         verdict, reason = verdict_of(seen, findings)
-        verdict, entry = self.expectations.judge(str(cell), verdict, findings)
-        if entry is not None:
-            reason = f"{entry.why}" + (f" ({reason})" if reason else "")
+        verdict, reason, url = expected(self.expectations, str(cell), verdict, reason, findings)
         made = self._made(cell, micrograph, verdict, reason, seen)
-        made.findings, made.url = findings, entry.url if entry else ""
+        made.findings, made.url = findings, url
         return made
 
     def died(
@@ -182,7 +195,7 @@ class Judge:
         """Blocked by an earlier stage. Where that stage was not asked for, nobody else reports its failure: this cell does."""
         if blocker.verdict is Verdict.UNSUPPORTED:
             return self._made(cell, micrograph, Verdict.UNSUPPORTED, blocker.reason)
-        reason = f"{blocker.cell.stage} {blocker.verdict}: {blocker.reason}"
+        reason = blocked_by(blocker.cell.stage, blocker.verdict, blocker.reason)
         made = self._made(cell, micrograph, Verdict.BLOCKED, reason)
         made.cause = blocker.cell
         if not reported and blocker.unexpected:

@@ -13,11 +13,11 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
-from conformance import checks, expectations
+from conformance import checks, environment, expectations
 from conformance.cell import Cell
 from conformance.checks.registry import REGISTRY
 from conformance.expectations import Expectations
-from conformance.judge import verdict_of
+from conformance.judge import blocked_by, expected, verdict_of
 from conformance.micrograph import Micrograph
 from conformance.record import Run, Writer, is_unexpected, read
 from conformance.trace import Observation
@@ -30,20 +30,11 @@ Library = Mapping[str, type[Micrograph]]
 def judge_again(path: Path, library: Library, folder: Path | None, commit: str) -> tuple[int, int, int]:
     """Write the record anew, as judged now. Returns how many cells changed, and how many were and are unexpected."""
     run = read(path)
-    known = expectations.load(folder, versions(run.header))
+    known = expectations.load(folder, environment.versions(run.header["env"]))
     lines = {line["cell"]: line for line in judged(run, library, known)}
     changed = sum(lines[name] != old for name, old in run.cells.items())
     _replace(path, {**run.header, "expectations": known.digest, "judged": commit}, lines.values())
     return changed, sum(map(is_unexpected, run.cells.values())), sum(map(is_unexpected, lines.values()))
-
-
-def versions(header: Mapping[str, Any]) -> dict[str, str]:
-    """The versions of a record's header, flat, for the conditions of expectations."""
-    env = header["env"]
-    flat = {key: str(env.get(key)) for key in ("python", "machine", "gpu")}
-    for found in env.get("backends", {}).values():
-        flat |= found
-    return flat | {"torch": str(env.get("torch", ""))}
 
 
 def judged(run: Run, library: Library, known: Expectations) -> Iterator[dict[str, Any]]:
@@ -52,7 +43,7 @@ def judged(run: Run, library: Library, known: Expectations) -> Iterator[dict[str
     for name, old in run.cells.items():
         line = dict(old)
         if line["verdict"] == Verdict.BLOCKED.value and (cause := seen.get(line.get("cause", ""))):
-            line["reason"] = f"{cause['cell'].partition('/')[0]} {cause['verdict']}: {cause['reason']}"
+            line["reason"] = blocked_by(cause["cell"].partition("/")[0], cause["verdict"], cause["reason"])
         elif Verdict(line["verdict"]) not in NOT_JUDGED:
             line |= _judged(run, line, library, known)
             if not line["url"]:
@@ -67,14 +58,12 @@ def _judged(run: Run, line: Mapping[str, Any], library: Library, known: Expectat
     verdict, reason = Verdict(line["verdict"]), line["reason"]
     if verdict in (Verdict.XFAIL, Verdict.XPASS) or findings != before:
         verdict, reason = verdict_of(Observation(line["observation"]), findings)
-    verdict, entry = known.judge(line["cell"], verdict, findings)
-    if entry is not None:
-        reason = entry.why + (f" ({reason})" if reason else "")
+    verdict, reason, url = expected(known, line["cell"], verdict, reason, findings)
     return {
         "verdict": verdict.value,
         "reason": reason,
         "findings": [finding.to_json() for finding in findings],
-        "url": entry.url if entry else "",
+        "url": url,
         "unexpected": verdict.unexpected,
     }
 

@@ -7,9 +7,9 @@ from typing import Any
 
 import pytest
 
-from conformance import expectations, record
+from conformance import environment, expectations, record
 from conformance.cli import main
-from conformance.judge_record import judge_again, judged, versions
+from conformance.judge_record import judge_again, judged
 from conformance.library import load
 
 HEADER = {"schema": record.SCHEMA, "suite": "abc", "env": {"torch": "2.14.1", "machine": "x86_64", "backends": {}}}
@@ -100,5 +100,7 @@ def test_a_published_record_is_judged_as_it_was(path: Path) -> None:
     """Its facts, judged now, give the findings that were recorded: nothing that a check reads is lost in a record."""
     run = record.read(path)
     library = load()
-    for name, line in zip(run.cells, judged(run, library, expectations.load(None, versions(run.header))), strict=True):
+    for name, line in zip(
+        run.cells, judged(run, library, expectations.load(None, environment.versions(run.header["env"]))), strict=True
+    ):
         assert (line["verdict"], line["findings"]) == (run.cells[name]["verdict"], run.cells[name]["findings"]), name
