@@ -180,15 +180,19 @@ class Pool:
     def _look(self) -> Iterator[Event]:
         """Who is beyond the limit of time or memory?"""
         now = time.monotonic()
+        tick = now - self._looked >= TICK
         for process in list(self._running.values()):
-            if now - process.started > self.limit and not process.killed:
+            late = now - process.started > self.limit
+            if process.killed or not (late or tick):
+                continue
+            if self.memory and _resident(process.pid) > self.memory:  # asked first: a process without memory is late, too
+                self._end(process, False, f"the process used more than {self.memory / 2**30:.1f} GiB of memory")
+            elif late:
                 self._end(process, True, f"no end after {self.limit:.0f} s")
-        if now - self._looked < TICK:
+        if not tick:
             return
         self._looked = now
         for process in list(self._running.values()):
-            if self.memory and not process.killed and _resident(process.pid) > self.memory:
-                self._end(process, False, f"the process used more than {self.memory / 2**30:.1f} GiB of memory")
             if process.pid in self._running and _is_zombie(process.pid):  # a grandchild may hold its pipe open
                 while process.pid in self._running and _readable(process.results):
                     yield from self._take_results(process)  # what it said before it ended

@@ -14,6 +14,7 @@ import math
 import os
 import re
 import tempfile
+import weakref
 from collections.abc import Iterator, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field
@@ -247,6 +248,7 @@ class Writer:
         self.done: dict[str, dict[str, Any]] = {}
         self.repaired = False
         self._file = _locked(self.path)
+        _open.add(self)
         self._end = 0
         try:
             if resume and os.fstat(self._file).st_size:
@@ -295,6 +297,18 @@ class Writer:
                 os.ftruncate(self._file, self._end)
             raise _full(f"the record {self.path}", error) from None
         self._end += len(raw)
+
+
+_open: weakref.WeakSet[Writer] = weakref.WeakSet()
+
+
+def _leave_records_to_the_parent() -> None:
+    """A forked process shares the lock: one that outlives a killed controller for a moment would keep --resume out."""
+    for writer in list(_open):
+        writer.close()
+
+
+os.register_at_fork(after_in_child=_leave_records_to_the_parent)
 
 
 def _locked(path: Path) -> int:

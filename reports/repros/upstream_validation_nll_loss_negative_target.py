@@ -1,4 +1,4 @@
-"""A class of -1 is not the one that nll_loss ignores: eager raises, the compiled function does not. Needs torch alone; exits 1 while it is so."""
+"""nll_loss ignores no class of -1: eager raises, the compiled function does not. Needs torch alone; exits 1 while it is so."""
 
 import sys
 

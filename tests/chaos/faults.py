@@ -58,10 +58,8 @@ def hang_in_c() -> None:
 
 
 def memory() -> None:
-    held = []
-    while True:
-        held.append(bytearray(64 << 20))
-        time.sleep(0.01)
+    held = [bytearray(b"x") * (64 << 20) for _ in range(24)]  # 1.5 GiB, where 1 GiB is the limit
+    time.sleep(60 + len(held))
 
 
 def descriptors() -> None:

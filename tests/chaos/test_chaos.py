@@ -24,7 +24,7 @@ def test_a_fault_costs_its_own_cell(fault: str, tmp_path: Path) -> None:
 @pytest.mark.parametrize("workers", [1, 2])
 def test_a_killed_controller_leaves_nothing_behind_and_the_record_goes_on(workers: int, tmp_path: Path) -> None:
     told = killed_controller("run", workers, tmp_path)
-    assert told["kept"] >= 3 and told["left"] == [] and told["code"] == 1 and told["lines"] == 29
+    assert told["kept"] >= 3 and told["left"] == [] and told["code"] == 1 and told["lines"] == 29, told
 
 
 @pytest.mark.parametrize("how, size", [("run", 2500), ("run", 6000), ("pytest", 6000)])
