@@ -185,7 +185,9 @@ class Pool:
             late = now - process.started > self.limit
             if process.killed or not (late or tick):
                 continue
-            if self.memory and _resident(process.pid) > self.memory:  # asked first: a process without memory is late, too
+            if (
+                self.memory and _resident(process.pid) > self.memory
+            ):  # asked first: a process without memory is late, too
                 self._end(process, False, f"the process used more than {self.memory / 2**30:.1f} GiB of memory")
             elif late:
                 self._end(process, True, f"no end after {self.limit:.0f} s")

@@ -21,7 +21,10 @@ from typing import Any
 from conformance.processes import Job, Pool
 from tests.chaos.faults import FAULTS, GUILTY
 
-TIMEOUTS = {"timeout": 5.0, "error": 30.0}  # seconds a case, by the guilty cell's verdict: a busy machine is slow to fail
+TIMEOUTS = {
+    "timeout": 5.0,
+    "error": 30.0,
+}  # seconds a case, by the guilty cell's verdict: a busy machine is slow to fail
 PR_SET_CHILD_SUBREAPER = 36
 MICROGRAPH = '''
 class {name}(Micrograph):
@@ -187,7 +190,9 @@ def killed_controller(how: str, workers: int, folder: Path) -> dict[str, Any]:
     os.environ |= {"CONFORMANCE_CHAOS": "bad_text", "CONFORMANCE_CHAOS_SLOW": "0.4"}
     argv = arguments(how, folder, workers, "all")
     before = _processes(str(folder))
-    ctypes.CDLL(None).prctl(PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0)  # what the controller leaves becomes a child of this process
+    ctypes.CDLL(None).prctl(
+        PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0
+    )  # what the controller leaves becomes a child of this process
     for event in Pool(1, 120.0).run([Job("controller", in_process, (how, argv, str(folder / "log")))]):
         if isinstance(event.said, int):
             deadline = time.monotonic() + 60
