@@ -145,11 +145,13 @@ class Backend(ABC):
     """name            as it stands in cells
     default_target  what code is made for when a run names no target
     variant_of      the backend that this one is another way of calling; a run that names no backend leaves variants out
+    repro_device    where the tensors of a repro live, for a backend that runs on one device whatever the target is
     """
 
     name: str
     default_target: str = "cpu"
     variant_of: str | None = None
+    repro_device: str | None = None
 
     @abstractmethod
     def versions(self) -> dict[str, str]:

@@ -41,7 +41,7 @@ def script(finding: Finding) -> str:
     """The finding as a script that exits 1 while a call is not as eager."""
     example = finding.example
     base = example.base()
-    device = "cpu" if finding.target == "cpu" or finding.backend == "autodeploy" else "cuda"
+    device = backends.get(finding.backend).repro_device or ("cpu" if finding.target == "cpu" else "cuda")
     name, defined = _entry(finding.backend)
     return TEMPLATE.format(
         docstring=docstring(_report(finding), *_notes(finding)),

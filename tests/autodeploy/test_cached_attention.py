@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import pytest
 import torch
-
-from conformance.autodeploy.cached_attention import decode
+from cached_attention import decode
 
 BACKENDS = [
     "torch",

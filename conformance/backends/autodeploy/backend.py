@@ -16,6 +16,7 @@ from conformance.target import Target
 
 class AutoDeployBackend(Backend):
     name = "autodeploy"
+    repro_device = "cpu"  # its graph passes are held on the CPU
     package = ""
 
     def versions(self) -> dict[str, str]:
