@@ -185,23 +185,31 @@ def _processes(word: str) -> list[str]:
 # ------------------------------------------------------------------------------------------- the controller itself
 
 
+@contextlib.contextmanager
+def _orphans_adopted() -> Iterator[None]:
+    """What a killed process leaves behind becomes a child of this process, and is seen as one."""
+    ctypes.CDLL(None).prctl(PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0)
+    try:
+        yield
+    finally:
+        ctypes.CDLL(None).prctl(PR_SET_CHILD_SUBREAPER, 0, 0, 0, 0)
+
+
 def killed_controller(how: str, workers: int, folder: Path) -> dict[str, Any]:
     """SIGKILL for the controller in the middle of a run: nothing is left behind, and the record goes on."""
     os.environ |= {"CONFORMANCE_CHAOS": "bad_text", "CONFORMANCE_CHAOS_SLOW": "0.4"}
     argv = arguments(how, folder, workers, "all")
     before = _processes(str(folder))
-    ctypes.CDLL(None).prctl(
-        PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0
-    )  # what the controller leaves becomes a child of this process
-    for event in Pool(1, 120.0).run([Job("controller", in_process, (how, argv, str(folder / "log")))]):
-        if isinstance(event.said, int):
-            deadline = time.monotonic() + 60
-            while time.monotonic() < deadline and _lines(folder / "r.jsonl") < 3:
-                time.sleep(0.05)
-            os.kill(event.said, signal.SIGKILL)
-    os.environ["CONFORMANCE_CHAOS_SLOW"] = "0"
-    kept = _lines(folder / "r.jsonl")
-    left = processes_of(folder, before)
+    with _orphans_adopted():
+        for event in Pool(1, 120.0).run([Job("controller", in_process, (how, argv, str(folder / "log")))]):
+            if isinstance(event.said, int):
+                deadline = time.monotonic() + 60
+                while time.monotonic() < deadline and _lines(folder / "r.jsonl") < 3:
+                    time.sleep(0.05)
+                os.kill(event.said, signal.SIGKILL)
+        os.environ["CONFORMANCE_CHAOS_SLOW"] = "0"
+        kept = _lines(folder / "r.jsonl")
+        left = processes_of(folder, before)
     code = _controlled(how, [*argv, "--resume"], folder / "log", 120.0)
     return {"kept": kept, "left": left, "code": code, "lines": _lines(folder / "r.jsonl")}
 
