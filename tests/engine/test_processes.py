@@ -93,9 +93,9 @@ def uses_up_descriptors(say: Say) -> None:
 FATES: list[tuple[Callable[[Say], None], str, str]] = [  # the job, what it says or the reason it dies for
     (segfaults, "", "ended by SIGSEGV, in File .*in segfaults"),
     (is_killed, "", "ended by SIGKILL"),
-    (is_stopped, "", "no end after 3 s: the process was stopped"),
-    (hangs, "", "no end after 3 s, in File .*in hangs"),
-    (hangs_in_c, "", "no end after 3 s, in File .*in match"),
+    (is_stopped, "", "no end after 5 s: the process was stopped"),
+    (hangs, "", "no end after 5 s, in File .*in hangs"),
+    (hangs_in_c, "", "no end after 5 s, in File .*in match"),
     (exits_at_once, "", "ended with exit code 3"),
     (exits, "", "SystemExit: enough"),
     (interrupts_itself, "", "KeyboardInterrupt"),
@@ -113,7 +113,7 @@ def test_every_job_has_its_own_fate(size: int) -> None:
     said: dict[str, Any] = {}
     deaths: dict[str, Death] = {}
     ended = 0
-    for event in Pool(size, limit=3, memory=512 << 20).run(jobs):
+    for event in Pool(size, limit=5, memory=512 << 20).run(jobs):
         ended += event.ended
         if event.said is not None:
             said.setdefault(event.job.key, event.said)
