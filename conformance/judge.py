@@ -46,7 +46,9 @@ class Result:
             "unexpected": self.unexpected,
         }
         cause = str(self.cause) if self.cause else ""
-        extra = {"url": self.url, "upstream": list(self.upstream), "title": self.title, "cause": cause}
+        own = self.observation.verdict
+        said = {"verdict": own.value, "reason": self.observation.reason} if own else {}
+        extra = {"said": said, "url": self.url, "upstream": list(self.upstream), "title": self.title, "cause": cause}
         return line | {key: value for key, value in extra.items() if value}
 
 

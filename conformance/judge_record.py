@@ -19,7 +19,7 @@ from conformance.checks.registry import REGISTRY
 from conformance.expectations import Expectations
 from conformance.judge import blocked_by, expected, verdict_of
 from conformance.micrograph import Micrograph
-from conformance.record import Run, Writer, is_unexpected, read
+from conformance.record import VERDICTS, Run, Writer, is_unexpected, read
 from conformance.trace import Observation
 from conformance.verdict import Finding, Verdict
 
@@ -57,7 +57,7 @@ def _judged(run: Run, line: Mapping[str, Any], library: Library, known: Expectat
     findings = _found(run, line, before, library)
     verdict, reason = Verdict(line["verdict"]), line["reason"]
     if verdict in (Verdict.XFAIL, Verdict.XPASS) or findings != before:
-        verdict, reason = verdict_of(Observation(line["observation"]), findings)
+        verdict, reason = verdict_of(_seen(line, known), findings)
     verdict, reason, url = expected(known, line["cell"], verdict, reason, findings)
     return {
         "verdict": verdict.value,
@@ -68,11 +68,28 @@ def _judged(run: Run, line: Mapping[str, Any], library: Library, known: Expectat
     }
 
 
+def _seen(line: Mapping[str, Any], known: Expectations) -> Observation:
+    """What was observed, with the backend's own word. A line from before that was recorded: what was expected although nothing was found is
+    `fallback`, the only word that an expectation takes."""
+    said = line.get("said", {})
+    if said.get("verdict") in VERDICTS:
+        return Observation(line["observation"], verdict=Verdict(said["verdict"]), reason=said.get("reason", ""))
+    if line["verdict"] != Verdict.XFAIL.value or line["findings"]:
+        return Observation(line["observation"])
+    _, entry = known.judge(line["cell"], Verdict.FALLBACK, [])
+    reason = line["reason"]
+    if entry and reason.startswith(f"{entry.why} ("):
+        reason = reason[len(entry.why) + 2 : -1]
+    return Observation(line["observation"], verdict=Verdict.FALLBACK, reason=reason)
+
+
 def _found(run: Run, line: Mapping[str, Any], before: list[Finding], library: Library) -> list[Finding]:
     """What was found while measuring, and what the checks find in the facts now."""
     cell = Cell.parse(line["cell"])
     micrograph = library.get(cell.micrograph)
-    said = not before and line["verdict"] not in (Verdict.PASS.value, Verdict.XPASS.value)  # the backend's own word
+    said = "said" in line or (
+        not before and line["verdict"] not in (Verdict.PASS.value, Verdict.XPASS.value)
+    )  # the backend's own word
     if said or micrograph is None or micrograph.digest() != line.get("micrograph"):
         return before
     texts = {name: run.text(key) or "" for name, key in line["texts"].items()} if _reads_texts(micrograph) else {}

@@ -53,6 +53,13 @@ class FindingLine(TypedDict, total=False):
     detail: str
 
 
+class SaidLine(TypedDict, total=False):
+    """The backend's own word of how a stage ended, before expectations."""
+
+    verdict: str
+    reason: str
+
+
 class CellLine(TypedDict, total=False):
     """One cell. Keys that are not named here are kept and not checked."""
 
@@ -60,6 +67,7 @@ class CellLine(TypedDict, total=False):
     verdict: Required[str]
     reason: str
     findings: list[FindingLine]
+    said: SaidLine
     observation: dict[str, Any]
     texts: dict[str, Digest]
     seconds: Seconds

@@ -56,6 +56,20 @@ def folder(path: Path, text: str) -> Path:
     return path
 
 
+@pytest.mark.parametrize("said", [{}, {"said": {"verdict": "fallback", "reason": "no op was taken"}}])
+def test_an_expected_fallback_stays_one_and_is_unexpected_where_no_entry_names_it(said: dict, tmp_path: Path) -> None:
+    writer = record.Writer(path := tmp_path / "r.jsonl", HEADER)
+    writer.add(line("fusion/inductor/cpu/views.left", "xfail", reason="known (no op was taken)", **said))
+    writer.close()
+    entry = '[[expect]]\ncell = "fusion/inductor/cpu/views.left"\nverdict = "fallback"\nurl = "https://example.org/1"\nwhy = "known"\n'
+    judge_again(path, {}, folder(tmp_path / "e", entry), "")
+    (kept,) = record.read(path).cells.values()
+    assert (kept["verdict"], kept["reason"]) == ("xfail", "known (no op was taken)")
+    judge_again(path, {}, folder(tmp_path / "none", ""), "")
+    (alone,) = record.read(path).cells.values()
+    assert alone["verdict"] == "fallback" and alone["unexpected"] and "no op was taken" in alone["reason"]
+
+
 def test_what_is_expected_now_is_xfail_and_what_passes_all_the_same_xpass(tmp_path: Path) -> None:
     path = written(tmp_path / "r.jsonl")
     before = record.read(path).cells
