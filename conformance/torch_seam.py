@@ -38,10 +38,9 @@ WRAP = "torch.fx._symbolic_trace.wrap"  # a line of printed graphs: a function o
 
 def _renew_thread_pool() -> None:
     """In a forked process: torch makes its pool of threads anew when it is first asked for. Where two threads ask at once, as when a
-    backward pass starts, one finds none, and the process aborts ("Invalid thread pool!", 2.11 to 2.15). So it is asked for now. A pool
-    of several threads is left alone: it would start them, and a process with threads should not fork."""
-    if torch.get_num_threads() == 1:
-        torch.set_num_threads(1)
+    backward pass starts, one finds none, and the process aborts ("Invalid thread pool!", 2.11 to 2.15). So it is asked for now. A process
+    that is forked from this one makes its own: torch lets go of a pool whose threads a fork left behind."""
+    torch.set_num_threads(torch.get_num_threads())
 
 
 os.register_at_fork(after_in_child=_renew_thread_pool)
