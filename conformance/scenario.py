@@ -56,8 +56,14 @@ def _as_it_is(fn: Callable[..., Any], **options: Any) -> Callable[..., Any]:
 def eager(call: Callable[..., Any]) -> Run:
     """The program uncompiled. What is played elsewhere is played in a fresh process, too: what it does there stays there."""
     from conformance.fresh import FRESH
+    from conformance.torch_seam import in_dispatch_mode
 
-    return Run(call, _as_it_is, lambda fn, *args: FRESH.call(_play_elsewhere, fn, args), compiled=False)
+    def elsewhere(fn: Callable[..., Any], *args: Any) -> Any:
+        if in_dispatch_mode():  # eager in fp64 is one: tensors that come back through it are read as what they are not
+            raise CannotRun("a dispatch mode does not reach into another process")
+        return FRESH.call(_play_elsewhere, fn, args)
+
+    return Run(call, _as_it_is, elsewhere, compiled=False)
 
 
 def _play_elsewhere(fn: Callable[..., Any], args: tuple[Any, ...]) -> Any:

@@ -26,6 +26,7 @@ __all__ = [
     "base_of",
     "buffers_of",
     "forget_dispatch",
+    "in_dispatch_mode",
     "nesting_of",
     "pytree",
     "schema_of",
@@ -44,6 +45,11 @@ def _renew_thread_pool() -> None:
 
 
 os.register_at_fork(after_in_child=_renew_thread_pool)
+
+
+def in_dispatch_mode() -> bool:
+    """Does a dispatch mode see every operator that is called here?"""
+    return torch._C._len_torch_dispatch_stack() > 0
 
 
 def schema_of(operator: Any) -> Any:
