@@ -87,7 +87,7 @@ def test_a_scenario_may_leave_the_number_of_graphs_open(stage: Stage, facts: dic
 
 
 def test_what_comes_from_another_process_is_not_read_in_double() -> None:
-    """Tensors that came back through the mode of the fp64 reference were read as other numbers, and every difference was within eager's own error."""
+    """Tensors that came back through the fp64 mode were read as other numbers: every difference was within eager's own error."""
     micrograph = load()["upstream.cache.op_backward_edited"]
     reference = oracle.played(micrograph.build, micrograph.example, scenario.eager, random=False)
     assert [value.tolist() for value in reference.eager.outputs] == [[3.0] * 3, [5.0] * 3]
