@@ -64,9 +64,7 @@ class ScriptReducer:
 
     def run(self) -> Reduced:
         start = time.monotonic()
-        plain = ast.unparse(self.tree)
-        if self._ask([self.tree])[0]:
-            self.found.text = plain
+        if self._taken([("what nobody reads dropped", swept(self.tree)), ("as it is", self.tree)]):
             before = ""
             while before != self.found.text and not self._late():
                 before = self.found.text
@@ -81,17 +79,23 @@ class ScriptReducer:
 
     # ------------------------------------------------------------------------------------------------ asking
 
+    def _possible(self, text: str) -> bool:
+        """Can it run? Not if it does not parse, or reads a name that nothing defines any more."""
+        return bool(text) and (text in self.known or _undefined(ast.parse(text)) <= self.undefined)
+
     def _ask(self, trees: Sequence[ast.Module]) -> list[bool]:
-        """The answers, those first that need no run."""
+        """The answers up to the first yes; those after it are taken for no. What cannot run is not asked, so that as
+        many as are asked at a time do run."""
         texts = [_text(tree) for tree in trees]
-        fresh = [text for text in dict.fromkeys(texts) if text and text not in self.known and not self._late()]
-        fresh = [text for text in fresh if _undefined(ast.parse(text)) <= self.undefined]
-        for start in range(0, len(fresh), self.width):
-            some = fresh[start : start + self.width]
-            if self._late():
-                break
-            self.found.tries += len(some)
-            self.known.update(zip(some, self.holds(some), strict=True))
+        possible = [text for text in dict.fromkeys(texts) if self._possible(text)]
+        answers = dict(zip(possible, first_yes(possible, self._asked, self.width), strict=True))
+        return [answers.get(text, False) for text in texts]
+
+    def _asked(self, texts: Sequence[str]) -> list[bool]:
+        fresh = [text for text in texts if text not in self.known]
+        if fresh and not self._late():
+            self.found.tries += len(fresh)
+            self.known.update(zip(fresh, self.holds(fresh), strict=True))
         return [self.known.get(text, False) for text in texts]
 
     def _take(self, tree: ast.Module, why: str) -> None:
@@ -110,17 +114,14 @@ class ScriptReducer:
                 return
 
             def holds(parts: list[list[int]], places: list[int] = places) -> list[bool]:
-                return self._first_yes([_only(self.tree, {*places} - {*part}) for part in parts])
+                return self._ask([_only(self.tree, {*places} - {*part}) for part in parts])
 
             if len(places) > 1 or depth:
-                whole = self._first_yes([_only(self.tree, {*places})])[0] if depth else False
+                whole = self._ask([_only(self.tree, {*places})])[0] if depth else False
                 kept = [] if whole else ddmin(places, holds)
                 if len(kept) < len(places):
                     self._take(_only(self.tree, {*places} - {*kept}), f"depth {depth}")
             depth += 1
-
-    def _first_yes(self, trees: list[ast.Module]) -> list[bool]:
-        return first_yes(trees, self._ask, self.width)
 
     # ------------------------------------------------------------------------------------------------- edits
 
@@ -133,16 +134,13 @@ class ScriptReducer:
             batch: list[tuple[str, ast.Module]] = []
             for why, tree in edits(self.tree):
                 text = _text(tree)
-                if not text or text in tried:
-                    continue
+                if text not in tried and self._possible(text):
+                    batch.append((why, tree))
                 tried.add(text)
-                batch.append((why, tree))
-                if len(batch) < self.width:
-                    continue
-                if self._taken(batch):
-                    progress = True
-                    break
-                batch = []
+                if len(batch) == self.width:
+                    if progress := self._taken(batch):
+                        break
+                    batch = []
                 if self._late():
                     return
             else:
@@ -157,6 +155,40 @@ class ScriptReducer:
 
 
 # ---------------------------------------------------------------------------------------------- statements
+
+
+def swept(tree: ast.Module) -> ast.Module:
+    """A copy without docstrings and prints, and without the imports, definitions and plain values that nobody reads."""
+    made, gone = tree, {number for number, node, _ in _numbered(tree) if _only_speaks(node)}
+    while gone:
+        made = _only(made, gone)
+        read = {node.id for node in ast.walk(made) if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Load)}
+        members = {id(part) for node in ast.walk(made) if isinstance(node, ast.ClassDef) for part in node.body}
+        gone = {
+            number for number, node, _ in _numbered(made) if id(node) not in members and _unread(node, read)
+        }  # a member of a class may be looked up by a name that is not written anywhere
+    return made
+
+
+def _only_speaks(node: ast.stmt) -> bool:
+    if not isinstance(node, ast.Expr):
+        return False
+    call = node.value
+    return isinstance(call, ast.Constant) or (isinstance(call, ast.Call) and ast.unparse(call.func) == "print")
+
+
+def _unread(node: ast.stmt, read: set[str]) -> bool:
+    """Does the statement do nothing but give values to names that are not read?"""
+    if isinstance(node, (ast.Import, ast.ImportFrom)):
+        if isinstance(node, ast.ImportFrom) and node.module == "__future__":
+            return False
+        return not {(alias.asname or alias.name).split(".")[0] for alias in node.names} & {*read, "*"}
+    if isinstance(node, (ast.FunctionDef, ast.ClassDef)):
+        return not node.decorator_list and node.name not in read
+    if isinstance(node, ast.Assign) and all(isinstance(target, ast.Name) for target in node.targets):
+        calls = any(isinstance(inner, (ast.Call, ast.Await, ast.Yield)) for inner in ast.walk(node.value))
+        return not calls and not {target.id for target in node.targets if isinstance(target, ast.Name)} & read
+    return False
 
 
 def _numbered(tree: ast.AST) -> list[tuple[int, ast.stmt, int]]:

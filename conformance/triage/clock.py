@@ -7,6 +7,7 @@ processes wanted to run.
 from __future__ import annotations
 
 import os
+import select
 import time
 from collections.abc import Callable, Iterable
 from pathlib import Path
@@ -20,20 +21,24 @@ def ended_in_time(
 ) -> bool:
     """Wait until `has_ended` says so. False once the process with all that it started, and `others` besides, is over
     the limit."""
-    busy_at, pause = time.monotonic(), 0.01
-    while not has_ended():
-        time.sleep(pause)
-        pause = min(pause * 1.5, TICK)
-        processes = [fields for fields in map(_stat, [pid, *_descendants(pid)]) if fields]
-        if sum(map(_seconds, processes)) > limit:
-            return has_ended()
-        if any(fields[0] in "RD" for fields in processes):
-            busy_at = time.monotonic()
-        elif time.monotonic() - busy_at > limit:
-            if not any((_stat(other) or ["X"])[0] in "RD" for other in others()):
+    busy_at = time.monotonic()
+    descriptor = os.pidfd_open(pid)  # readable from the moment when the process has ended
+    try:
+        while not has_ended():
+            if select.select([descriptor], [], [], TICK)[0]:
+                continue
+            processes = [fields for fields in map(_stat, [pid, *_descendants(pid)]) if fields]
+            if sum(map(_seconds, processes)) > limit:
                 return has_ended()
-            busy_at = time.monotonic()
-    return True
+            if any(fields[0] in "RD" for fields in processes):
+                busy_at = time.monotonic()
+            elif time.monotonic() - busy_at > limit:
+                if not any((_stat(other) or ["X"])[0] in "RD" for other in others()):
+                    return has_ended()
+                busy_at = time.monotonic()
+        return True
+    finally:
+        os.close(descriptor)
 
 
 def _descendants(pid: int) -> list[int]:

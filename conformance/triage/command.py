@@ -86,7 +86,7 @@ def triage(
                 backend=backend,
                 out=out,
                 shrink=not no_reduce,
-                limit=60.0 if limit is None else limit,
+                limit=limit,
                 run_limit=timeout,
                 workers=workers,
                 say=say,

@@ -35,6 +35,12 @@ from conformance.triage.zygote import Zygote
 
 WALL_FACTOR = 20  # a run that still goes on after so many times its limit of processor time is ended
 OUTPUT_KEPT = 20_000  # characters of what a run printed
+# torch starts a pool of processes for Triton's kernels at the first compile of every process; where one is needed, it
+# is started then in any case.
+NO_POOL = {"TORCH_WARM_POOL": "0"}
+# A new interpreter begins with empty caches: for the few kernels of one program, precompiled headers cost more than
+# they save.
+ONE_PROGRAM = NO_POOL | {"TORCHINDUCTOR_CPP_CACHE_PRECOMPILE_HEADERS": "0"}
 INJECTED = (
     Path(__file__).parent / "injected"
 )  # its sitecustomize.py holds compiles in interpreters that the program starts
@@ -224,7 +230,8 @@ def plain_ending(
     cache, log = scratch / "torchinductor", scratch / "output"
     if python == sys.executable:
         shutil.copytree(probe_folder(), cache, dirs_exist_ok=True)
-    surroundings = {**os.environ, "TORCHINDUCTOR_CACHE_DIR": str(cache), "PYTHONWARNINGS": "ignore", **env}
+    fixed = {"TORCHINDUCTOR_CACHE_DIR": str(cache), "PYTHONWARNINGS": "ignore"}
+    surroundings = {**ONE_PROGRAM, **os.environ, **fixed, **env}
     for name in (HOLD_VARIABLE, JOURNAL_VARIABLE):
         surroundings.pop(name, None)
     command = [python, str(script), *arguments]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ast
 import os
 import time
 from collections.abc import Callable, Iterator
@@ -9,7 +10,7 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from conformance import plugins, repro
-from conformance.reduce.script import Reduced, ScriptReducer
+from conformance.reduce.script import Reduced, ScriptReducer, statements
 from conformance.stage import Stage
 from conformance.triage import answer as said
 from conformance.triage.ablation import Ablation
@@ -26,6 +27,9 @@ WHOLE = Hold()
 EAGER = Hold("eager")
 FEW_LINES = 3  # of a program: so many are named as the culprit
 SHORT = 20.0  # seconds of processor time, enough for a small script
+# Seconds of processor time for the reducer: one a statement, so many at least and at most; where every try runs the
+# C++ compiler, twice as many.
+LEAST, MOST = 15.0, 60.0
 
 
 class Search:
@@ -39,7 +43,7 @@ class Search:
         versions: dict[str, str],
         *,
         plain: Callable[[], Ending] | None = None,
-        limit: float = 60.0,
+        limit: float | None = None,
         say: Callable[[str], None] = lambda text: None,
     ) -> None:
         self.subject, self.adapter, self.runs = subject, adapter, runs
@@ -120,11 +124,19 @@ class Search:
         """A smaller script that fails at the same stage in the same way and is cured by the same thing."""
         found = self.answer
         question = Question(self.runs, subject, found, self.runs.folder)
-        reducer = ScriptReducer(subject.text, question.holds, self.limit, self.runs.workers)
+        limit = self._budget(subject.text) if self.limit is None else self.limit
+        reducer = ScriptReducer(subject.text, question.holds, limit, self.runs.workers)
         shrunk = reducer.run()
         found.reduced = f"{shrunk.before} statements → {shrunk.after}, {shrunk.tries} tries"
         self.say(f"reduced: {found.reduced}")
         return shrunk
+
+    def _budget(self, text: str) -> float:
+        """Seconds of processor time for the reducer."""
+        assert self.answer.climb is not None
+        failing = self.answer.climb.first_failing
+        costly = failing is not None and failing.costly
+        return min(MOST, (2 if costly else 1) * max(LEAST, statements(ast.parse(text))))
 
     def _name_what_is_left(self, subject: Script) -> None:
         """Where no step could be turned off, the lines that are left of the compiled program are named."""
@@ -148,32 +160,32 @@ class Search:
         texts = [subject.text] if self.shrunk is None else [self.shrunk.text, subject.text]
         for text in dict.fromkeys(texts):
             for cure in self.adapter.cures(found.stage, found.culprit):
-                if self._verified(subject, text, cure, out):
+                alone, cured = self._verified(subject, text, cure, out)
+                if alone and cured:
                     return
+                if not alone:  # whatever the cure is
+                    break
 
-    def _verified(self, subject: Script, text: str, cure: tuple[str, ...], out: Path) -> bool:
+    def _verified(self, subject: Script, text: str, cure: tuple[str, ...], out: Path) -> tuple[bool, bool]:
+        """Does the text exit 1 alone, and 0 with the cure? Then it stays as the repro."""
         found = self.answer
         out.mkdir(parents=True, exist_ok=True)
         path = out / f"{subject.name}_{found.stage}.py"
         report = self._report(cure)
         path.write_text(repro.script_text(text, report, guarded=found.given.code != 1), encoding="utf-8")
-        cured = {repro.CURE_VARIABLE: "1"}
-        folder = {
-            "PYTHONPATH": os.pathsep.join(
-                filter(None, [str(subject.shown.resolve().parent), os.environ.get("PYTHONPATH")])
-            )
-        }
-        alone, right = self.runs.plain((path, folder), (path, cured | folder))
+        beside = filter(None, [str(subject.shown.resolve().parent), os.environ.get("PYTHONPATH")])
+        folder = {"PYTHONPATH": os.pathsep.join(beside)}
+        alone, right = self.runs.plain((path, folder), (path, folder | {repro.CURE_VARIABLE: "1"}))
         if alone.code == 1 and right.code == 0:
             plugged = f", with {', '.join(plugins.named())} loaded," if plugins.named() else ""
             found.repro, found.verified = path, f"alone{plugged} it exits 1; cured it exits 0"
             found.issue = path.with_suffix(".md")
             found.issue.write_text(repro.issue_text(report, path), encoding="utf-8")
             found.unwritten = ""
-            return True
-        path.unlink()
-        found.unwritten = f"the script alone ends with {alone.told()}; with the cure: {right.told()}"
-        return False
+        else:
+            path.unlink()
+            found.unwritten = f"the script alone ends with {alone.told()}; with the cure: {right.told()}"
+        return alone.code == 1, right.code == 0
 
     def _report(self, cure: tuple[str, ...]) -> repro.Report:
         found = self.answer

@@ -16,7 +16,7 @@ from conformance.errors import UsageError
 from conformance.target import Target
 from conformance.triage.answer import Answer
 from conformance.triage.ending import Ending
-from conformance.triage.runs import Runs, plain_ending, probe_folder
+from conformance.triage.runs import NO_POOL, Runs, plain_ending, probe_folder
 from conformance.triage.script_search import Search
 from conformance.triage.subject import Script, of_object, script
 
@@ -29,13 +29,13 @@ def triage_script(
     backend: str = "inductor",
     out: Path | None = None,
     shrink: bool = True,
-    limit: float = 60.0,
+    limit: float | None = None,
     run_limit: float = RUN_LIMIT,
     workers: int = 2,
     say: Callable[[str], None] = lambda text: None,
 ) -> Answer:
     """Stage, culprit and repro of a script."""
-    os.environ |= early_environment(subject.text)
+    os.environ |= {**NO_POOL, **os.environ, **early_environment(subject.text)}
     adapter, versions = made_ready(backend)
 
     def plain() -> Ending:
