@@ -101,18 +101,34 @@ def triage(
 
 
 def _is_plain_object(subject: str, backend: str, target: str) -> bool:
-    """`FILE.py:OBJECT` for Inductor on the CPU, and no micrograph: a script can stand for it."""
+    """`FILE.py:OBJECT` for a compiler whose compiles can be held, and no micrograph: a script can stand for it."""
     file, _, name = subject.rpartition(":")
-    if not file.endswith(".py") or not name or (backend, target) != ("inductor", "cpu"):
+    if not file.endswith(".py") or not name:
         return False
     if not Path(file).is_file():
         raise UsageError(f"no file {file}")
     try:
-        tree = ast.parse(Path(file).read_text(encoding="utf-8"))
+        text = Path(file).read_text(encoding="utf-8")
+        tree = ast.parse(text)
     except (SyntaxError, ValueError):
         return True
+    if not _is_held(text, backend, target):
+        return False
     classes = [node for node in ast.walk(tree) if isinstance(node, ast.ClassDef) and node.name == name]
     return not any(ast.unparse(base).endswith("Micrograph") for node in classes for base in node.bases)
+
+
+def _is_held(text: str, backend: str, target: str) -> bool:
+    """Can a script stand for an object of this file? What the file puts into the environment is put there before
+    torch is imported."""
+    from conformance.triage.script_triage import early_environment
+
+    os.environ |= early_environment(text)
+    from conformance import backends
+    from conformance.target import Target
+    from conformance.triage.adapter import holds_open
+
+    return holds_open(backends.get(backend), Target.parse(target))
 
 
 def _tell_answer(found: Any, evidence: bool, as_json: bool) -> int:

@@ -13,7 +13,7 @@ from typing import Any
 
 import torch
 
-from conformance import backends, oracle
+from conformance import oracle
 from conformance.backends.base import Backend, Case, Compiled
 from conformance.backends.inductor.compiled import UNFUSED, empty_caches
 from conformance.backends.inductor.kernel_store import kernel_store
@@ -179,9 +179,9 @@ def right_with_nothing_fused(gm: torch.fx.GraphModule, inputs: tuple[Any, ...]) 
 
 
 @contextmanager
-def scratch() -> Iterator[None]:
+def scratch(backend: Backend) -> Iterator[None]:
     """Caches of its own for as long as triage takes; the fresh process of the cache stage is started only if it comes to that."""
-    backends.get("inductor").preload(CPU)  # what the machine can do is asked in a folder that lasts
+    backend.preload(CPU)  # what the machine can do is asked in a folder that lasts
     with (
         tempfile.TemporaryDirectory(prefix="conformance-triage-") as folder,
         empty_caches(Path(folder)),

@@ -13,7 +13,7 @@ import torch
 from torch import fx
 
 from conformance import backends, expectations
-from conformance.backends.base import Case, HasRepro
+from conformance.backends.base import Case, HasRepro, Triaged
 from conformance.examine import Examination
 from conformance.judge import Judge, Result, is_wrong
 from conformance.record import without_folders
@@ -23,6 +23,7 @@ from conformance.stage import STAGES, Stage
 from conformance.target import Target
 from conformance.trace import Trace
 from conformance.triage import graph_repro
+from conformance.triage.adapter import holds_open
 from conformance.triage.culprit import Culprit
 from conformance.triage.graph_reducer import Reduced, Reducer
 from conformance.triage.micrograph_subject import Subject
@@ -83,12 +84,12 @@ def triage(
     say: Callable[[str], None] = lambda _: None,
 ) -> Triage:
     """Name the stage, then the culprit, then shrink, then write."""
-    with scratch() if subject.backend == "inductor" else nullcontext():
-        case = Case(subject.micrograph, Target.parse(subject.target))
-        search = _Search(subject, backends.get(subject.backend), case, limit, say)
+    case, backend = Case(subject.micrograph, Target.parse(subject.target)), backends.get(subject.backend)
+    with scratch(backend) if isinstance(backend, Triaged) else nullcontext():
+        search = _Search(subject, backend, case, limit, say)
         search.run(shrink)
         if search.unconfirmed:  # a graph of the compiler is odd, its program is right: look again, at the program first
-            search = _Search(subject, search.backend, case, limit, say, early=False)
+            search = _Search(subject, backend, case, limit, say, early=False)
             search.run(shrink)
     if out is not None and search.trail is not None and search.found.reduced is not None:
         _write(search.found, search.trail, search.backend, out)
@@ -103,6 +104,7 @@ class _Search:
     ) -> None:
         self.subject, self.backend, self.case, self.limit, self.say = subject, backend, case, limit, say
         self.early, self.unconfirmed = early, False
+        self.open = holds_open(backend, case.target)
         self.found = Triage(subject, {})
         self.stages = STAGES[: Stage.CACHE.order] if subject.given else STAGES
         self.judge = Judge(expectations.Expectations([], {}))  # a known defect is triaged like any other
@@ -143,7 +145,7 @@ class _Search:
 
     def _stage(self) -> None:
         reasons = dict(self.backend.unavailable(self.case.target))
-        if (self.subject.backend, self.subject.target) != ("inductor", "cpu") or reasons:
+        if not self.open or reasons:
             found = results_here(self.subject.micrograph, self.backend, self.case.target, self.stages, self.judge)
         else:
             found = self._held()
@@ -269,7 +271,7 @@ class _Search:
             return holds
 
         plain = asked(Examination, [stage])
-        cheap = (self.subject.backend, self.subject.target) == ("inductor", "cpu") and kind != "crash"
+        cheap = self.open and kind != "crash"
         if cheap and stage in (Stage.DECOMPOSITION, Stage.POSTGRAD):
             reducer.holds, reducer.sure = asked(Rungs, [stage]), plain
         elif cheap and stage in CODE:

@@ -77,10 +77,11 @@ def made_ready(name: str) -> tuple[Any, dict[str, str]]:
         import torch
 
         from conformance import backends
+        from conformance.backends.base import Triaged
 
         plugins.load_plugins()
         backend = backends.get(name)
-        if not hasattr(backend, "triage_adapter"):
+        if not isinstance(backend, Triaged):
             raise UsageError(
                 f"scripts cannot be held at the stages of {name}; use -b inductor, which holds every torch.compile"
             )
