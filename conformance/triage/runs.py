@@ -7,6 +7,7 @@ interpreter, as a user would start it. Several run at a time.
 from __future__ import annotations
 
 import atexit
+import getpass
 import importlib.metadata
 import os
 import shutil
@@ -33,14 +34,23 @@ from conformance.triage.hold import HOLD_VARIABLE, JOURNAL_VARIABLE, Hold, Journ
 from conformance.triage.subject import Script, Subject
 from conformance.triage.zygote import Zygote
 
+
+def user_name() -> str:
+    """As torch has it in the names of its folders."""
+    try:
+        return getpass.getuser()
+    except (KeyError, OSError, ImportError):  # no such user on this machine
+        return f"uid_{os.getuid()}"
+
+
 WALL_FACTOR = 20  # a run that still goes on after so many times its limit of processor time is ended
 OUTPUT_KEPT = 20_000  # characters of what a run printed
 # torch starts a pool of processes for Triton's kernels at the first compile of every process; where one is needed, it
 # is started then in any case.
 NO_POOL = {"TORCH_WARM_POOL": "0"}
-# A new interpreter begins with empty caches: for the few kernels of one program, precompiled headers cost more than
-# they save.
-ONE_PROGRAM = NO_POOL | {"TORCHINDUCTOR_CPP_CACHE_PRECOMPILE_HEADERS": "0"}
+# Headers that torch precompiles in the folder for temporary files, and takes longer for than for a kernel. They depend
+# on no program.
+HEADERS = Path(tempfile.gettempdir(), f"torchinductor_{user_name()}", "precompiled_headers")
 INJECTED = (
     Path(__file__).parent / "injected"
 )  # its sitecustomize.py holds compiles in interpreters that the program starts
@@ -231,7 +241,8 @@ def plain_ending(
     if python == sys.executable:
         shutil.copytree(probe_folder(), cache, dirs_exist_ok=True)
     fixed = {"TORCHINDUCTOR_CACHE_DIR": str(cache), "PYTHONWARNINGS": "ignore"}
-    surroundings = {**ONE_PROGRAM, **os.environ, **fixed, **env}
+    surroundings = {**NO_POOL, **os.environ, **fixed, **env}
+    _share_headers(surroundings)
     for name in (HOLD_VARIABLE, JOURNAL_VARIABLE):
         surroundings.pop(name, None)
     command = [python, str(script), *arguments]
@@ -251,6 +262,15 @@ def plain_ending(
                 os.killpg(program.pid, signal.SIGKILL)  # whatever it started
         code = program.wait() if in_time else None
     return _ending(code, Journal(scratch / "journal"), log, time.monotonic() - start)
+
+
+def _share_headers(env: Mapping[str, str]) -> None:
+    """An interpreter with a folder of its own for temporary files finds the precompiled headers there."""
+    folder = Path(env.get("TMPDIR", HEADERS.parents[1])) / HEADERS.parent.name
+    with suppress(OSError):  # it costs time only
+        HEADERS.mkdir(parents=True, exist_ok=True)
+        folder.mkdir(exist_ok=True)
+        (folder / HEADERS.name).symlink_to(HEADERS)
 
 
 def probe_folder() -> Path:

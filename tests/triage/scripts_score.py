@@ -46,28 +46,35 @@ BISECTED = {
 }
 
 
-def command(words: list[str], limit: float, folder: Path) -> tuple[int | None, str, float]:
-    """Exit (None where it ran out of time), standard output, seconds; the environment is this process's."""
-    start = time.monotonic()
+def command(words: list[str], limit: float, folder: Path) -> tuple[int | None, str, dict[str, float]]:
+    """Exit (None where it ran out of time), what was printed, and seconds: by the clock, and of processor time, which
+    counts where nothing else runs beside it. The environment is this process's."""
+    start, before = time.monotonic(), os.times()
     home = {**os.environ, "TORCHINDUCTOR_CACHE_DIR": str(folder / "inductor"), "HOME": str(folder)}
     try:
         done = subprocess.run(words, capture_output=True, text=True, timeout=limit, env=home, cwd=folder)
     except subprocess.TimeoutExpired:
-        return None, "", time.monotonic() - start
-    return done.returncode, done.stdout + "\n" + done.stderr, time.monotonic() - start
+        return None, "", {"seconds": round(time.monotonic() - start, 1)}
+    after = os.times()
+    used = after.children_user + after.children_system - before.children_user - before.children_system
+    seconds = {"seconds": round(time.monotonic() - start, 1), "cpu": round(used, 1)}
+    return done.returncode, done.stdout + "\n" + done.stderr, seconds
 
 
 def triaged(script: Path, limit: float) -> dict[str, Any]:
     """What the command said of one script."""
     with tempfile.TemporaryDirectory() as name:
-        words = ["triage", str(script), "--json", "-n", "1", "-o", str(Path(name) / "out")]
+        words = ["triage", str(script), "--json", "-o", str(Path(name) / "out")]
         code, printed, seconds = command([sys.executable, "-m", "conformance.cli", *words], limit, Path(name))
-        answer: dict[str, Any] = {"script": script.stem, "torch": TORCH, "exit": code, "seconds": round(seconds, 1)}
+        answer: dict[str, Any] = {"script": script.stem, "torch": TORCH, "exit": code, **seconds}
         start = f"\n{printed}".find("\n{\n")
         if start < 0:
             return {**answer, "verdict": "none", "said": printed.strip()[-300:]}
         said = json.JSONDecoder().raw_decode(printed[start:])[0]
-        kept = {key: said[key] for key in ("verdict", "stage", "kind", "verified", "unwritten", "rungs", "notes")}
+        kept = {
+            key: said[key] for key in ("verdict", "stage", "kind", "verified", "unwritten", "rungs", "notes", "detail")
+        }
+        kept["steps"] = said["seconds"]
         culprit = said["culprit"] or {}
         repro = subprocess.run([sys.executable, said["repro"]], capture_output=True).returncode if said["repro"] else 0
         return {**answer, **kept, "culprit": f"{culprit.get('what', '')} {culprit.get('name', '')}", "repro": repro}
@@ -81,7 +88,14 @@ def bisected(script: Path, limit: float) -> dict[str, Any]:
         found = re.search(r"BisectionResult\(backend='?(\w+)'?, subsystem='?(\w+)'?", printed)
         backend, subsystem = found.groups() if found else ("", "")
         stage = BISECTED.get(subsystem) or BISECTED.get(backend, "")
-        return {"exit": code, "seconds": round(seconds, 1), "backend": backend, "subsystem": subsystem, "stage": stage}
+        return {"exit": code, **seconds, "backend": backend, "subsystem": subsystem, "stage": stage}
+
+
+def named(true: str, said: str) -> bool | None:
+    """Does triage name the true culprit? None where a person must judge: a construct of Python has many names."""
+    if ops := re.findall(r"aten\.(\w+)", true):
+        return all(f"aten.{op}" in said for op in ops)
+    return said.startswith("guard") if true.startswith("no guard") else None
 
 
 def lines(answers: list[dict[str, Any]], truth: dict[str, Any]) -> list[str]:
@@ -89,28 +103,42 @@ def lines(answers: list[dict[str, Any]], truth: dict[str, Any]) -> list[str]:
     wrong = [one for one in answers if one["script"] in truth]
     stage = sum(one.get("stage") in stages(truth[one["script"]]) for one in wrong)
     fails = sum(bool(one.get("repro")) for one in wrong)
+    judged = [named(truth[one["script"]]["culprit"], one.get("culprit", "")) for one in wrong]
     alarms = [one["script"] for one in answers if one["script"] not in truth and one["verdict"] != "right"]
     said = [
-        f"torch {TORCH}: {len(wrong)} scripts; stage right {stage}; repro fails {fails}; median "
-        f"{statistics.median(one['seconds'] for one in answers):.0f} s, longest {max(one['seconds'] for one in answers):.0f} s",
+        f"torch {TORCH}: {len(wrong)} scripts; stage right {stage}; repro fails {fails}; culprit named {judged.count(True)}, "
+        f"another {judged.count(False)}, for a person to judge {judged.count(None)}",
+        f"seconds: {spread(answers, 'seconds')}; of processor time: {spread(answers, 'cpu')}",
         f"right programs: {len(answers) - len(wrong)}; alarms: {', '.join(alarms) or 'none'}",
     ]
     both = [one for one in wrong if "bisector" in one]
     if both:
         right = sum(one["bisector"]["stage"] in stages(truth[one["script"]]) for one in both)
-        ours = statistics.median(one["seconds"] / one["bisector"]["seconds"] for one in both)
-        said.append(f"CompilerBisector: {len(both)} scripts, stage right {right}; our seconds / its, median {ours:.2f}")
+        ratios = {
+            key: statistics.median(one[key] / one["bisector"][key] for one in both if one["bisector"].get(key))
+            for key in ("seconds", "cpu")
+        }
+        said.append(
+            f"CompilerBisector: {len(both)} scripts, stage right {right}; ours / its, median: {ratios['seconds']:.2f} by the clock, "
+            f"{ratios['cpu']:.2f} of processor time"
+        )
     said += [
         "",
-        "| script | stage | true stage | repro | s | culprit | true culprit |",
-        "|---|---|---|---|---|---|---|",
+        "| script | stage | true stage | repro | s | CPU s | bisector | s | CPU s | culprit | true culprit |",
+        "|---|---|---|---|---|---|---|---|---|---|---|",
     ]
     for one in sorted(wrong, key=lambda one: str(one["script"])):
-        true = truth[one["script"]]
+        true, its = truth[one["script"]], one.get("bisector", {})
         cells = [one["script"], one.get("stage") or one["verdict"], true["stage"], one.get("repro") or "none"]
-        cells += [f"{one['seconds']:.0f}", one.get("culprit", "").strip()[:90], true["culprit"]]
+        cells += [one["seconds"], one.get("cpu", ""), its.get("stage", ""), its.get("seconds", ""), its.get("cpu", "")]
+        cells += [one.get("culprit", "").strip()[:90], true["culprit"]]
         said.append("| " + " | ".join(str(cell).replace("|", "\\|").replace("\n", " ") for cell in cells) + " |")
     return said
+
+
+def spread(answers: list[dict[str, Any]], key: str) -> str:
+    values = [one[key] for one in answers if key in one]
+    return f"median {statistics.median(values):.0f}, longest {max(values):.0f}" if values else "not measured"
 
 
 def stages(true: dict[str, Any]) -> set[str]:
