@@ -9,9 +9,10 @@ import textwrap
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-import torch
+if TYPE_CHECKING:
+    import torch
 
 WIDTH = 100
 CURE_VARIABLE = "REPRO_CURED"  # set: the file applies what makes it right, and exits 0
@@ -86,6 +87,7 @@ def wrapped(text: str, indent: str = "") -> str:
 
 def tensor_literal(value: torch.Tensor) -> str:
     """A tensor with its values, each number in as few digits as give the same number back."""
+    import torch  # here: what only writes scripts down needs no torch, which reads the environment when it is imported
 
     def text(number: Any) -> str:
         if isinstance(number, list):

@@ -3,22 +3,13 @@
 from __future__ import annotations
 
 from contextlib import AbstractContextManager, nullcontext
-from typing import Any
 
-from conformance.backends.base import Triaged
 from conformance.stage import Stage
-from conformance.target import CPU, Target
 from conformance.triage.culprit import Culprit
 from conformance.triage.hold import Hold, Journal
 from conformance.triage.ladder import Climb, Rung
 from conformance.triage.runs import Runs
 from conformance.triage.subject import Subject
-
-
-def holds_open(backend: Any, target: Target) -> bool:
-    """Can compiles of this backend be held at its rungs, and kept open while their graphs run? Those of a variant are
-    called in another way, and only code for the CPU runs wherever triage does."""
-    return isinstance(backend, Triaged) and backend.variant_of is None and target == CPU
 
 
 class Adapter:

@@ -126,7 +126,7 @@ def _is_held(text: str, backend: str, target: str) -> bool:
     os.environ |= early_environment(text)
     from conformance import backends
     from conformance.target import Target
-    from conformance.triage.adapter import holds_open
+    from conformance.triage.trail import holds_open
 
     return holds_open(backends.get(backend), Target.parse(target))
 

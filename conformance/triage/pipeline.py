@@ -23,13 +23,12 @@ from conformance.stage import STAGES, Stage
 from conformance.target import Target
 from conformance.trace import Trace
 from conformance.triage import graph_repro
-from conformance.triage.adapter import holds_open
 from conformance.triage.culprit import Culprit
 from conformance.triage.graph_reducer import Reduced, Reducer
 from conformance.triage.micrograph_subject import Subject
 from conformance.triage.open_examination import Held, Rungs, Unsettled, right_with_nothing_fused, scratch, signature
 from conformance.triage.subgraph import CALLS
-from conformance.triage.trail import Trail, follow
+from conformance.triage.trail import Trail, follow, holds_open
 
 REDUCIBLE = {"wrong_result", "numeric_drift", "crash", "wrong_metadata", "lost_mutation", "lost_alias", "graph_break"}
 CODE = (Stage.FUSION, Stage.CODEGEN)

@@ -8,8 +8,9 @@ from typing import Any
 
 from torch import fx
 
-from conformance.backends.base import Case, HasTrail
+from conformance.backends.base import Case, HasTrail, Triaged
 from conformance.stage import Stage
+from conformance.target import CPU, Target
 from conformance.torch_seam import pytree
 from conformance.triage.culprit import Culprit
 from conformance.triage.open_examination import Held
@@ -50,6 +51,12 @@ class Trail:
     def texts(self, stage: Stage) -> tuple[str, str]:
         """The graph that entered the stage, and what left it."""
         return "", ""
+
+
+def holds_open(backend: Any, target: Target) -> bool:
+    """Can compiles of this backend be held at its rungs, and kept open while their graphs run? Those of a variant are
+    called in another way, and only code for the CPU runs wherever triage does."""
+    return isinstance(backend, Triaged) and backend.variant_of is None and target == CPU
 
 
 def flat(gm: fx.GraphModule) -> fx.GraphModule:

@@ -189,6 +189,11 @@ def test_what_a_script_sets_before_it_imports_torch() -> None:
     assert early_environment(text) == {"TORCH_X": "1", "TORCH_Y": "2"}
 
 
+def test_torch_is_not_imported_before_that() -> None:
+    code = 'import sys, conformance.triage.command, conformance.triage.script_triage; sys.exit("torch" in sys.modules)'
+    assert subprocess.run([sys.executable, "-c", code], env={"PYTHONPATH": paths.import_path()}).returncode == 0
+
+
 # ------------------------------------------------------------------------------------------ FILE.py:OBJECT
 
 RIGHT_OBJECTS = {

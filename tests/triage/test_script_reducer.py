@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import ast
 import contextlib
 import io
 
 from conformance.reduce import ddmin, descend, one_by_one
-from conformance.reduce.script import ScriptReducer
+from conformance.reduce.script import ScriptReducer, swept
 
 TEXT = '''
 """What it shows."""
@@ -65,6 +66,31 @@ def test_what_is_not_needed_goes() -> None:
 def test_a_script_that_does_not_fail_stays_as_it_is() -> None:
     reduced = ScriptReducer("x = 1\ny = 2\n", fails, limit=5).run()
     assert (reduced.text, reduced.before, reduced.after) == ("x = 1\ny = 2\n", 2, 2)
+
+
+def test_one_cut_takes_all_that_nobody_reads() -> None:
+    left = ast.unparse(swept(ast.parse(TEXT)))
+    for word in ("Unused", "math", "print", "What it shows"):
+        assert word not in left
+    assert fails([left]) == [True]
+
+
+def test_what_a_class_holds_and_what_is_called_is_not_swept_away() -> None:
+    """A method is looked up by a name that may stand nowhere; a call may do more than give a value."""
+    text = "class Layer:\n\n    def forward(self, x):\n        return x\nlayer = Layer()\nfirst = layer(1)"
+    assert ast.unparse(swept(ast.parse(text))) == text
+
+
+def test_as_many_are_asked_at_a_time_as_can_run() -> None:
+    """One of the halves of the script reads a name that it does not define: it takes no place."""
+    asked: list[int] = []
+
+    def holds(texts: list[str]) -> list[bool]:
+        asked.append(len(texts))
+        return fails(texts)
+
+    ScriptReducer("a = [1]\na.append(2)\na.append(3)\na.append(4)\nassert len(a) < 4\n", holds, limit=5).run()
+    assert max(asked) == 2 and asked.count(1) <= asked.count(2)
 
 
 def test_candidates_that_read_undefined_names_are_not_run() -> None:
