@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 NUMBER = re.compile(r"0x[0-9a-f]+|-?\d+(\.\d+)?(e[-+]?\d+)?")
+LOGGED = re.compile(r"[VIWEC]\d{4} \d\d:\d\d:\d\d")  # a line of torch's own log
 ERROR_LINE = re.compile(
     r"^([A-Za-z_][\w.]*(?:Error|Exception|Failed|Unsupported|Interrupt|Warning|Exit|[a-z]\w*)): ?(.*)$"
 )
@@ -55,7 +56,8 @@ class Ending:
             return f"it dies of signal {-self.code}"
         if self.error:
             return self.error
-        last = next((line.strip() for line in reversed(self.output.splitlines()) if line.strip()), "")
+        printed = (line.strip() for line in reversed(self.output.splitlines()))
+        last = next((line for line in printed if line and not LOGGED.match(line)), "")
         return f"exit {self.code}" + (f": {last[:200]}" if last else "")
 
     def named(self, event: str) -> list[dict[str, Any]]:

@@ -20,10 +20,15 @@ class OneCure(Adapter):
         return [('os.environ["WHOLE"] = "1"',)]
 
 
-def written(tmp_path: Path, text: str) -> tuple[Search, Path]:
+class TwoCures(Adapter):
+    def cures(self, stage: Stage, culprit: object) -> list[tuple[str, ...]]:
+        return [('os.environ["PART"] = "1"',), ('os.environ["WHOLE"] = "1"',)]
+
+
+def written(tmp_path: Path, text: str, adapter: Adapter | None = None) -> tuple[Search, Path]:
     file = tmp_path / "given.py"
     file.write_text(text)
-    adapter, out = OneCure(), tmp_path / "out"
+    adapter, out = adapter or OneCure(), tmp_path / "out"
     runs = Runs(adapter.hold, limit=20)
     search = Search(script(file), adapter, runs, {"torch": "2.15.0"})
     search.answer.stage, search.answer.given = Stage.CODEGEN, Ending(1)
@@ -57,3 +62,18 @@ def test_anything_else_is_not(tmp_path: Path, text: str, reason: str) -> None:
     search, out = written(tmp_path, text)
     assert search.answer.repro is None and not list(out.iterdir())
     assert reason in search.answer.unwritten
+
+
+def test_another_cure_is_tried_where_the_script_fails_alone(tmp_path: Path) -> None:
+    search, _ = written(tmp_path, 'import os\nimport sys\n\nsys.exit("WHOLE" not in os.environ)\n', TwoCures())
+    assert search.answer.repro is not None and search.runs.counted == 4
+
+
+def test_no_other_cure_is_tried_where_it_does_not(tmp_path: Path) -> None:
+    search, _ = written(tmp_path, "pass", TwoCures())
+    assert search.answer.repro is None and search.runs.counted == 2
+
+
+def test_what_torch_logs_is_not_what_the_script_said() -> None:
+    logged = "W1116 06:44:45.397000 29810 torch/utils/cpp_extension.py:183] [0/0] No CUDA runtime is found"
+    assert Ending(1, output=f"eager 1, compiled 2\n{logged}\n").told() == "exit 1: eager 1, compiled 2"
