@@ -56,7 +56,7 @@ class Trail:
 def holds_open(backend: Any, target: Target) -> bool:
     """Can compiles of this backend be held at its rungs, and kept open while their graphs run? Those of a variant are
     called in another way, and only code for the CPU runs wherever triage does."""
-    return isinstance(backend, Triaged) and backend.variant_of is None and target == CPU
+    return backend.variant_of is None and isinstance(backend, Triaged) and target == CPU
 
 
 def flat(gm: fx.GraphModule) -> fx.GraphModule:
