@@ -78,6 +78,11 @@ def _shape(error: str) -> str:
     return f"{head}: {NUMBER.sub('#', message)[:40]}"
 
 
+def of_the_compiler(file: str) -> bool:
+    """Is it one of torch's files, and none of those that programs compare results with (`assert_close`)?"""
+    return "/torch/" in file and "/torch/testing/" not in file
+
+
 def from_text(code: int | None, output: str) -> tuple[str, bool]:
     """The exception that a traceback in the output ends with, and whether it came from torch."""
     at = output.rfind("Traceback (most recent call last)")
@@ -91,5 +96,5 @@ def from_text(code: int | None, output: str) -> tuple[str, bool]:
     match = ERROR_LINE.match(found[0])
     assert match
     files = re.findall(r'File "([^"]+)"', output[at:])
-    inside = bool(files) and "/torch/" in Path(files[-1]).as_posix()
+    inside = bool(files) and of_the_compiler(Path(files[-1]).as_posix())
     return f"{match[1].rpartition('.')[2]}: {match[2]}".rstrip(": "), inside

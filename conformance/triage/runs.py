@@ -29,7 +29,7 @@ from conformance.errors import first_line, printable
 from conformance.processes import Job, Pool, die_with_parent
 from conformance.triage import zygote as zygotes
 from conformance.triage.clock import ended_in_time
-from conformance.triage.ending import Ending, from_text
+from conformance.triage.ending import Ending, from_text, of_the_compiler
 from conformance.triage.hold import HOLD_VARIABLE, JOURNAL_VARIABLE, Hold, Journal
 from conformance.triage.subject import Script, Subject
 from conformance.triage.zygote import Zygote
@@ -210,7 +210,7 @@ def _place(error: BaseException, file: Path | None) -> tuple[int, bool]:
     own = [number for number, frame in enumerate(frames) if frame.filename == str(file)]
     if not own:
         return 0, True
-    return frames[own[-1]].lineno or 0, any("/torch/" in frame.filename for frame in frames[own[-1] + 1 :])
+    return frames[own[-1]].lineno or 0, any(of_the_compiler(frame.filename) for frame in frames[own[-1] + 1 :])
 
 
 def _environment(hold: Hold, journal: Journal, zygote: str) -> dict[str, str]:

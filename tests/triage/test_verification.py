@@ -8,7 +8,7 @@ import pytest
 
 from conformance.stage import Stage
 from conformance.triage.adapter import Adapter
-from conformance.triage.ending import Ending
+from conformance.triage.ending import Ending, from_text
 from conformance.triage.ladder import Climb
 from conformance.triage.runs import Runs
 from conformance.triage.script_search import Search
@@ -77,3 +77,10 @@ def test_no_other_cure_is_tried_where_it_does_not(tmp_path: Path) -> None:
 def test_what_torch_logs_is_not_what_the_script_said() -> None:
     logged = "W1116 06:44:45.397000 29810 torch/utils/cpp_extension.py:183] [0/0] No CUDA runtime is found"
     assert Ending(1, output=f"eager 1, compiled 2\n{logged}\n").told() == "exit 1: eager 1, compiled 2"
+
+
+def test_a_comparison_that_fails_is_no_crash_of_the_compiler() -> None:
+    text = 'Traceback (most recent call last):\n  File "/site-packages/torch/{}.py", line 1, in f\n{}'
+    said = "AssertionError: Tensor-likes are not close!"
+    assert from_text(1, text.format("testing/_comparison", said)) == (said, False)
+    assert from_text(1, text.format("_dynamo/utils", said)) == (said, True)
