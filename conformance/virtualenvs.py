@@ -27,8 +27,12 @@ from conformance import paths
 from conformance.errors import UsageError
 
 DISTRIBUTION = "torch-compiler-conformance"
-NOT_DECLARED = ("setuptools",)  # Inductor imports it where it builds C++; wheels of torch do not ask for it on every Python
-NO_NETWORK = " (no network? install from a folder with --wheels DIR, or name a Python that has it with --python NAME=PATH)"
+NOT_DECLARED = (
+    "setuptools",
+)  # Inductor imports it where it builds C++; wheels of torch do not ask for it on every Python
+NO_NETWORK = (
+    " (no network? install from a folder with --wheels DIR, or name a Python that has it with --python NAME=PATH)"
+)
 NOT_THERE = re.compile(r"fetch|cache|connect|dns|network|offline", re.IGNORECASE)
 FULL = re.compile(r"no space left on device|disk quota exceeded|os error 28", re.IGNORECASE)
 
@@ -88,7 +92,9 @@ def make(recipe: Recipe, say: Callable[[str], None] = lambda _: None, folder: Pa
     if (folder / "ready").exists():
         return str(python)
     if shutil.which("uv") is None:
-        raise UsageError("environments are made with uv, which is not there: pip install uv (or name a Python that exists)")
+        raise UsageError(
+            "environments are made with uv, which is not there: pip install uv (or name a Python that exists)"
+        )
     try:
         with _alone(folder.with_suffix(".lock")):
             if not (folder / "ready").exists():

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import fcntl
 import json
-import os
 import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
@@ -19,7 +18,11 @@ from conformance.sweep.shards import Pile, Shard
 from conformance.sweep.spec import Environment, Work
 
 Seconds = Callable[[str], float]
-TRAVELS = ("suite", "producers", "expectations")  # of a header: what must be the same wherever a line of the column is made
+TRAVELS = (
+    "suite",
+    "producers",
+    "expectations",
+)  # of a header: what must be the same wherever a line of the column is made
 
 
 class Place(msgspec.Struct, frozen=True):
@@ -70,7 +73,9 @@ class LinesSink:
             fcntl.flock(self.file, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except OSError:
             self.file.close()
-            raise UsageError(f"{path} is being written by another sweep: wait for it, or give -o another folder") from None
+            raise UsageError(
+                f"{path} is being written by another sweep: wait for it, or give -o another folder"
+            ) from None
         if not resume:
             self.file.truncate(0)
         self.file.seek(0)
@@ -121,16 +126,12 @@ class Column:
     def finished(self) -> bool:
         return self.state == "failed" or (self.state == "open" and not self.pile and not self.running)
 
-    def file(self, folder: Path) -> Path:
-        kind = "" if self.work.kind == "cells" else f".{self.work.kind}"
-        return folder / f"{self.name}{kind}.jsonl"
-
     def open(self, hello: Mapping[str, Any], folder: Path, resume: bool, seconds: Seconds) -> None:
         """The first worker said hello: what there is to do, less what the file has already."""
-        self.header, self.patterns, path = dict(hello["hello"]), list(hello["patterns"]), self.file(folder)
+        self.header, self.patterns, key = dict(hello["hello"]), list(hello["patterns"]), hello.get("key")
+        path = folder / f"{self.name}{'' if key is None else f'.{self.work.kind}'}.jsonl"
         if not resume and path.exists() and path.stat().st_size:
             raise UsageError(f"{path} is there already: add --resume to go on with it, or give -o another folder")
-        key = hello.get("key")
         self.sink = RecordSink(path, self.header, resume) if key is None else LinesSink(path, key, resume)
         names = {unit: [pattern.format(unit) for pattern in self.patterns] for unit in hello["units"]}
         left = {unit: missing for unit, all_ in names.items() if (missing := [n for n in all_ if n not in self.sink])}
@@ -151,6 +152,11 @@ class Column:
             if mine.get(part) != ours.get(part):
                 return f"its {part} is {_short(mine.get(part))}, and the record's is {_short(ours.get(part))}"
         return ""
+
+    @property
+    def record(self) -> Path | None:
+        """The file, where it is a record of cells."""
+        return self.sink.path if isinstance(self.sink, RecordSink) else None
 
     def add(self, slot: Any, message: Mapping[str, Any]) -> None:
         """A line has come."""
@@ -190,11 +196,3 @@ def work_at(work: Work, place: Place) -> Work | None:
     if place.gpu:
         return msgspec.structs.replace(work, targets=targets) if targets else None
     return msgspec.structs.replace(work, targets=targets) if targets or not work.targets else None
-
-
-def room(path: Path) -> int:
-    """Bytes that are free where a folder is, or will be."""
-    while not path.exists():
-        path = path.parent
-    status = os.statvfs(path)
-    return status.f_bavail * status.f_frsize

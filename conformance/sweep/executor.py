@@ -6,6 +6,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any, Protocol
 
+import msgspec
+
 from conformance.sweep.columns import Column, Place
 
 
@@ -60,6 +62,12 @@ class Question:
     column: Column
     message: dict[str, Any]
     argv: list[str] = field(default_factory=list)
+
+    def encoded(self) -> tuple[Any, ...]:
+        """As it travels."""
+        column = self.column
+        parts = (msgspec.json.encode(column.environment), msgspec.json.encode(column.work))
+        return (column.name, *parts, self.argv, self.message)
 
 
 class Executor(Protocol):

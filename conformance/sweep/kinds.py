@@ -53,7 +53,9 @@ class Cells:
         folder, memory = work.folder or None, int(work.memory * 2**30) or None
         self.cells = select_cells(work.backends, work.stages, work.targets, work.micrographs, folder)
         self.patterns = [f"{stage}/{{}}" for stage in dict.fromkeys(cell.stage.value for cell in self.cells)]
-        plan = Plan((), folder, work.expectations or None, work.baseline, work.timeout, memory, work.threads, work.plugins)
+        plan = Plan(
+            (), folder, work.expectations or None, work.baseline, work.timeout, memory, work.threads, work.plugins
+        )
         self.session = Session(plan, reuse=not work.fresh)
 
     def header(self, argv: list[str]) -> dict[str, Any]:
@@ -152,7 +154,11 @@ class Fuzz:
         return environment.header(argv, "")
 
     def units(self) -> list[str]:
-        pairs = [(backend, target) for backend in self.work.backends or ("inductor",) for target in self.work.targets or ("cpu",)]
+        pairs = [
+            (backend, target)
+            for backend in self.work.backends or ("inductor",)
+            for target in self.work.targets or ("cpu",)
+        ]
         return [f"{backend}/{target}/seed {seed}" for seed in range(self.work.sessions) for backend, target in pairs]
 
     def run(self, units: dict[str, list[str]]) -> Iterator[Message]:
@@ -164,7 +170,17 @@ class Fuzz:
         yield _said(unit, {"session": unit, "error": reason})
 
     def _session(self, backend: str, target: str, seed: str) -> dict[str, Any]:
-        words = ["-b", backend, "-t", target, "--seed", seed.removeprefix("seed "), "--minutes", str(self.work.minutes), "--json"]
+        words = [
+            "-b",
+            backend,
+            "-t",
+            target,
+            "--seed",
+            seed.removeprefix("seed "),
+            "--minutes",
+            str(self.work.minutes),
+            "--json",
+        ]
         words += [word for glob in self.work.micrographs for word in ("-m", glob)]
         words += ["--micrographs", self.work.folder] if self.work.folder else []
         words += ["--database", self.work.database] if self.work.database else []

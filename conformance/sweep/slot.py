@@ -8,8 +8,10 @@ from __future__ import annotations
 
 import os
 import platform
+import queue
 import subprocess
 import tempfile
+import threading
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import IO, Any
@@ -17,7 +19,7 @@ from typing import IO, Any
 import msgspec
 
 from conformance import paths
-from conformance.errors import UsageError, printable
+from conformance.errors import UsageError, first_line, printable
 from conformance.processes import ended_how
 from conformance.sweep import worker
 from conformance.sweep.spec import Environment, Work
@@ -36,7 +38,9 @@ class Slot:
         self._process: subprocess.Popen[bytes] | None = None
         self._stderr: IO[bytes] | None = None
 
-    def ask(self, column: str, environment: bytes, work: bytes, argv: list[str], question: Message) -> Iterator[Message]:
+    def ask(
+        self, column: str, environment: bytes, work: bytes, argv: list[str], question: Message
+    ) -> Iterator[Message]:
         """The worker's answers; the last is {"done"}, {"refused": why} or {"died": how}. `question` is {"list": …} to open the column
         and no more, or what the worker is to do. Environment and work are JSON, as they travel."""
         try:
@@ -53,7 +57,9 @@ class Slot:
             self.close()
             yield {"refused": f"{error.filename or 'the worker'}: {error.strerror or error}"}
 
-    def _opened(self, column: str, environment: bytes, work: bytes, argv: list[str], question: Message) -> Iterator[Message]:
+    def _opened(
+        self, column: str, environment: bytes, work: bytes, argv: list[str], question: Message
+    ) -> Iterator[Message]:
         self.close()
         described = msgspec.json.decode(environment, type=Environment)
         self._start(interpreter(described, self.say), variables(described, self.gpu))
@@ -70,7 +76,12 @@ class Slot:
     def _start(self, python: str, extra: dict[str, str]) -> None:
         env = {**os.environ, "PYTHONPATH": paths.import_path(), worker.PARENT: str(os.getpid()), **extra}
         self._stderr = tempfile.TemporaryFile(prefix="conformance-sweep-")  # noqa: SIM115 - closed with the worker
-        command = [python, "-P", "-m", "conformance.sweep.worker"]  # -P: nothing is imported from where the user happens to be
+        command = [
+            python,
+            "-P",
+            "-m",
+            "conformance.sweep.worker",
+        ]  # -P: nothing is imported from where the user happens to be
         pipe = subprocess.PIPE
         try:
             self._process = subprocess.Popen(command, stdin=pipe, stdout=pipe, stderr=self._stderr, env=env)
@@ -117,6 +128,35 @@ class Slot:
         if self._stderr is not None:
             self._stderr.close()
             self._stderr = None
+
+
+class SlotThread(threading.Thread):
+    """A slot and the one thread that uses it: a worker ends when the thread that started it does. Each question's answers go to `tell`, and
+    then None."""
+
+    def __init__(self, gpu: bool, tell: Callable[[Message | None], None]) -> None:
+        super().__init__(name="conformance slot", daemon=True)
+        self.slot, self.tell = Slot(gpu), tell
+        self._questions: queue.SimpleQueue[tuple[Any, ...] | None] = queue.SimpleQueue()
+
+    def ask(self, *question: Any) -> None:
+        """As Slot.ask."""
+        self._questions.put(question)
+
+    def stop(self) -> None:
+        """End after the question that is being answered."""
+        self._questions.put(None)
+
+    def run(self) -> None:
+        while (question := self._questions.get()) is not None:
+            try:
+                for message in self.slot.ask(*question):
+                    self.tell(message)
+            except Exception as error:  # a defect of the suite: whoever asked must not wait forever
+                self.slot.close()
+                self.tell({"died": f"the slot failed: {first_line(error)}"})
+            self.tell(None)
+        self.slot.close()
 
 
 def interpreter(environment: Environment, say: Callable[[str], None] = lambda _: None) -> str:

@@ -110,15 +110,21 @@ class Sweep(msgspec.Struct, frozen=True, kw_only=True):
 
     def checked(self) -> Sweep:
         if not self.environments:
-            raise UsageError("a sweep needs environments: --torch 2.11..2.15, --python NAME=PATH, or a TOML file with them")
+            raise UsageError(
+                "a sweep needs environments: --torch 2.11..2.15, --python NAME=PATH, or a TOML file with them"
+            )
         seen: set[str] = set()
         for one in self.environments:
             if not NAME.fullmatch(one.name):
-                raise UsageError(f"the environment's name {one.name!r} must be letters, digits, '.', '_', '+' and '-': it names a file")
+                raise UsageError(
+                    f"the environment's name {one.name!r} must be letters, digits, '.', '_', '+' and '-': it names a file"
+                )
             if one.name in seen:
                 raise UsageError(f"two environments are called {one.name}: give each a name of its own")
             if bool(one.interpreter) == bool(one.packages):
-                raise UsageError(f"environment {one.name}: give it either packages to install or an interpreter that exists")
+                raise UsageError(
+                    f"environment {one.name}: give it either packages to install or an interpreter that exists"
+                )
             seen.add(one.name)
         return self
 

@@ -11,7 +11,6 @@ A worker ends with its parent, or when there is nothing more to read.
 from __future__ import annotations
 
 import os
-import sys
 from collections.abc import Iterator
 from typing import Any, BinaryIO
 

@@ -7,7 +7,6 @@ stopped goes on where it was.
 
 from __future__ import annotations
 
-import hashlib
 import json
 import os
 import re
