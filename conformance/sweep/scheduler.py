@@ -225,9 +225,9 @@ class Scheduler:
         column.running[slot] = shard
         if shard.reason:
             (unit, names) = next(iter(shard.units.items()))
-            message: dict[str, Any] = {"lost": unit, "names": names, "reason": shard.reason}
-        else:
-            message = {"run": shard.units}
+            message: dict[str, Any] = {"lost": unit, "names": [*names], "reason": shard.reason}
+        else:  # a copy: the shard's own lists become shorter as lines come
+            message = {"run": {unit: [*names] for unit, names in shard.units.items()}}
         self.executor.ask(slot, Question(column, message, self.argv))
 
     def _sharing(self, column: Column) -> int:
