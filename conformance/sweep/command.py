@@ -13,7 +13,9 @@ from rich.console import Console
 
 from conformance.errors import UsageError
 from conformance.plan import cores
+from conformance.sweep.estimate import Estimate
 from conformance.sweep.options import FILE, options
+from conformance.sweep.progress import duration
 from conformance.sweep.spec import Environment, Sweep, Work, from_toml, torch_environments
 
 INTERRUPTED = 130
@@ -69,14 +71,10 @@ def _plan(asked: Sweep, given: dict[str, Any]) -> int:
     from conformance.report.style import counted
     from conformance.sweep.costs import recorded
     from conformance.sweep.estimate import at_once, estimate
-    from conformance.sweep.progress import duration
 
     found = estimate(asked, recorded(given["output"]))
     slots = given["workers"] or cores()
-    rows = [
-        (one.environment.name, one.environment.made_of(), "there" if one.made else "to be made", f"{one.cases:,}", f"{one.cells:,}", duration(one.seconds))
-        for one in found
-    ]  # fmt: skip
+    rows = [_planned(one) for one in found]
     table = Table(
         ("environment", "made of", "state", "cases", "cells", "on one slot"), rows, frozenset({3, 4, 5}), cut=1
     )
@@ -86,6 +84,18 @@ def _plan(asked: Sweep, given: dict[str, Any]) -> int:
     made = f"; {counted(new, 'environment')} to be made meanwhile" if new else ""
     output().print(Document([table, Paragraph(f"{total}{made}; records go to {given['output']}, run on {where}")]))
     return 0
+
+
+def _planned(one: Estimate) -> tuple[str, ...]:
+    made = "there" if one.made else "to be made"
+    return (
+        one.environment.name,
+        one.environment.made_of(),
+        made,
+        f"{one.cases:,}",
+        f"{one.cells:,}",
+        duration(one.seconds),
+    )
 
 
 def carry_out(asked: Sweep, given: dict[str, Any], console: Console) -> int:

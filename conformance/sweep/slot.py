@@ -174,9 +174,10 @@ def variables(environment: Environment, gpu: bool) -> dict[str, str]:
     """What the worker's process gets besides what this one has."""
     found = dict(environment.variables)
     if environment.commit:
-        from conformance.triage.bisect import worktree
+        from conformance.triage.bisect import full_commit, worktree
 
-        found["TRTLLM_SRC"] = str(worktree(Path(environment.trtllm_src), environment.commit))
+        source = Path(environment.trtllm_src)
+        found["TRTLLM_SRC"] = str(worktree(source, full_commit(source, environment.commit)))
     elif environment.trtllm_src:
         found["TRTLLM_SRC"] = environment.trtllm_src
     if not gpu and GPU_DRIVER.exists():

@@ -230,13 +230,19 @@ def commits(source: Path, good: str, bad: str) -> list[str]:
         raise UsageError(
             f"there is no commit between {good} and {bad} in {source}; is the good one an ancestor of the bad one?"
         )
-    return [_full(source, good), *listed]
+    return [full_commit(source, good), *listed]
 
 
-def _full(source: Path, name: str) -> str:
-    return subprocess.run(
-        ["git", "-C", str(source), "rev-parse", name], capture_output=True, text=True, check=True
-    ).stdout.strip()
+def full_commit(source: Path, name: str) -> str:
+    """The whole hash of a commit, a branch or a tag."""
+    done = subprocess.run(
+        ["git", "-C", str(source), "rev-parse", "--verify", "--quiet", f"{name}^{{commit}}"],
+        capture_output=True,
+        text=True,
+    )
+    if done.returncode:
+        raise UsageError(f"{source} is no git checkout that has the commit {name}")
+    return done.stdout.strip()
 
 
 def worktree(source: Path, commit: str) -> Path:

@@ -103,7 +103,7 @@ def small_disk(tmp_path: Path) -> Iterator[Path]:
 
 def test_an_environment_on_a_full_disk(small_disk: Path, wheels: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("CONFORMANCE_HOME", str(small_disk))
-    with pytest.raises(LookupError, match="no space left on the disk of .*: make room, or set CONFORMANCE_HOME"):
+    with pytest.raises(LookupError, match=r"no space left on the disk of .*: make room, or set CONFORMANCE_HOME"):
         interpreter(
             Environment(name="a", packages=("small==1.0",), wheels=str(wheels), index_url="http://127.0.0.1:9/simple")
         )

@@ -67,7 +67,7 @@ def index() -> Iterator[str]:
 def test_nightlies_are_pinned_to_the_newest_and_the_one_before(index: str) -> None:
     found = torch_environments("nightly-1,nightly", WORK, where=Environment(name="_", indexes=(index,), pre=True))
     assert [one.packages[0] for one in found] == ["torch==2.16.0.dev20261114", "torch==2.16.0.dev20261115"]
-    assert ("--prerelease", "allow") == found[0].recipe().options[-2:] and index in found[0].recipe().options
+    assert found[0].recipe().options[-2:] == ("--prerelease", "allow") and index in found[0].recipe().options
     with pytest.raises(UsageError, match="has 3 nightlies of torch for this machine: there is no nightly-3"):
         torch_environments("nightly-3", WORK, where=Environment(name="_", indexes=(index,)))
 
