@@ -242,7 +242,7 @@ def connect(address: str, installed: bool) -> Any:
         import ray
     except ImportError:
         raise UsageError("--ray needs Ray: pip install 'torch-compiler-conformance[ray]'") from None
-    os.environ.setdefault("RAY_ACCEL_ENV_VAR_OVERRIDE_ON_ZERO", "1")
+    os.environ.setdefault("RAY_ACCEL_ENV_VAR_OVERRIDE_ON_ZERO", "0")  # slots hide GPUs themselves; Ray would warn
     try:
         with tempfile.TemporaryDirectory(prefix="conformance-suite-") as folder:
             shipped = {} if installed else {"working_dir": stage_suite(Path(folder))}

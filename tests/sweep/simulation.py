@@ -2,8 +2,9 @@
 
     python -m tests.sweep.simulation --nodes 20 --cells 100000 --die 2
 
-Prints a line of a Markdown table for the undisturbed sweep and one for the sweep in which nodes die in the middle: cells in a second, the driver's
-processor time for a cell, its memory, and how many cells were run twice. docs/measured/sweep.md has what was measured.
+Prints a line of a Markdown table for the undisturbed sweep and one for the sweep in which nodes die in the middle: cells
+in a second, the driver's processor time for a cell, its memory, and how many cells were run twice. docs/measured/sweep.md
+has what was measured.
 """
 
 from __future__ import annotations
