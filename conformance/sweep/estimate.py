@@ -6,6 +6,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 
 from conformance import paths
+from conformance.errors import UsageError
 from conformance.sweep.costs import STARTING, Costs
 from conformance.sweep.spec import Environment, Sweep, Work
 
@@ -24,7 +25,10 @@ def estimate(sweep: Sweep, costs: Costs) -> list[Estimate]:
 
 
 def _estimate(environment: Environment, costs: Costs) -> Estimate:
-    units = list(_units(environment.work))
+    try:
+        units = list(_units(environment.work))
+    except UsageError:  # a backend that is installed there and not here; a mistake is said by the environment itself
+        units = []
     stages = len(environment.work.stages) or 7
     if environment.work.kind == "fuzz":
         seconds = 60.0 * environment.work.minutes * len(units)

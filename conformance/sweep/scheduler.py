@@ -69,9 +69,7 @@ class Scheduler:
                 column.close()
 
     def _over(self) -> bool:
-        return bool(self.places or len(self.failed) == len(self.sweep.environments)) and all(
-            column.finished for column in self.columns
-        )
+        return bool(self.places) and all(column.finished for column in self.columns)
 
     # ------------------------------------------------------------------------------------------------ events
 

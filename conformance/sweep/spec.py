@@ -240,7 +240,7 @@ def _companions(backends: tuple[str, ...]) -> list[tuple[str, tuple[str, ...], t
 
     apart, together = [], []
     for name in backends:
-        backend = known.get(name)
+        backend = known.get(name) if name in known.names() else None  # one that is installed there and not here
         if isinstance(backend, Released) and backend.package not in ("", "torch"):
             apart.append((f"-{name}", (name,), (backend.package,)))
         else:
