@@ -135,12 +135,17 @@ class RayExecutor:
             yield from self._dead(actor, error)
 
     def _met(self, actor: _Actor, said: dict[str, str]) -> Iterator[Event]:
-        """The slot is there, and said what its machine is. A suite of another revision is refused."""
+        """The slot is there, and said what its machine is. One with a suite of another revision is not used."""
         from conformance.revision import revision
 
         if said["suite"] != revision():
+            del self._actors[actor.name]
             mend = "install the same one on every node, or leave out --installed: then this one is sent"
-            raise UsageError(f"the suite on {actor.label} is {said['suite']}, and this one is {revision()}: {mend}")
+            told = f"the suite on {actor.label} is {said['suite']}, and this one is {revision()}: {mend}"
+            if not self._actors:
+                raise UsageError(told)
+            yield Note(told)
+            return
         actor.place = Place(said["machine"], said["gpu"])
         yield Free(actor.name, actor.label, actor.place)
 
