@@ -129,7 +129,7 @@ class Column:
     def open(self, hello: Mapping[str, Any], folder: Path, resume: bool, seconds: Seconds) -> None:
         """The first worker said hello: what there is to do, less what the file has already."""
         self.header, self.patterns, key = dict(hello["hello"]), list(hello["patterns"]), hello.get("key")
-        path = folder / f"{self.name}{'' if key is None else f'.{self.work.kind}'}.jsonl"
+        path = folder / f"{self.name}{'' if key is None else f'.{_file_name(self.work.kind)}'}.jsonl"
         if not resume and path.exists() and path.stat().st_size:
             raise UsageError(f"{path} is there already: add --resume to go on with it, or give -o another folder")
         self.sink = RecordSink(path, self.header, resume) if key is None else LinesSink(path, key, resume)
@@ -181,6 +181,10 @@ class Column:
         cost = self.pile.cost
         waiting = sum(cost[unit] for unit in self.pile.units())
         return waiting + sum(cost[unit] for shard in self.running.values() for unit in shard.units)
+
+
+def _file_name(kind: str) -> str:
+    return re.sub(r"\W+", "-", kind.rpartition(":")[2].lower())
 
 
 def _short(value: Any) -> str:

@@ -1,5 +1,5 @@
 """Kinds of work that a worker can do, in the interpreter of one environment. A kind names its units, each of which some worker does, and
-the lines that a unit gives. Another kind is another class in `KINDS`."""
+the lines that a unit gives. Another kind is another class in `KINDS`, or one of your own (`--kind MODULE:CLASS`)."""
 
 from __future__ import annotations
 
@@ -9,9 +9,10 @@ import sys
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import asdict
 from fnmatch import fnmatchcase
+from importlib import import_module
 from typing import Any, Protocol
 
-from conformance.errors import UsageError, unknown
+from conformance.errors import UsageError, first_line, unknown
 from conformance.plugins import load_plugins
 from conformance.processes import die_with_parent
 from conformance.sweep.spec import Work
@@ -203,8 +204,14 @@ KINDS: dict[str, Callable[[Work], Kind]] = {"cells": Cells, "selftest": Selftest
 
 
 def kind_of(work: Work) -> Kind:
-    """The kind, made ready. Plugins are loaded first: they patch compilers, and may add kinds."""
+    """The kind, made ready. Plugins are loaded first: they patch compilers."""
     load_plugins(work.plugins)
+    module, _, name = work.kind.partition(":")
+    if name:
+        try:
+            return getattr(import_module(module), name)(work)
+        except (ImportError, AttributeError) as error:
+            raise UsageError(f"no kind of work {work.kind!r}: {first_line(error)}") from None
     if work.kind not in KINDS:
         raise unknown("kind of work", work.kind, KINDS)
     if work.kind == "fuzz" and work.sessions < 1:

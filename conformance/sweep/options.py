@@ -68,7 +68,9 @@ WHICH_CELLS = (
         metavar="MODULE",
         help="load this in every worker, before the first compile",
     ),
-    click.option("--kind", default="cells", metavar="KIND", help="what is run: cells (default), selftest or fuzz"),
+    click.option(
+        "--kind", default="cells", metavar="KIND", help="what is run: cells (default), selftest, fuzz, or MODULE:CLASS"
+    ),
     click.option(
         "--sessions", type=click.IntRange(1), default=4, help="fuzz: so many sessions, each with its seed (default: 4)"
     ),

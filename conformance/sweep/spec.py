@@ -25,7 +25,7 @@ FILES = ("folder", "expectations", "database")  # keys of the work that name a f
 class Work(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
     """What is run in an environment.
 
-    kind         cells, selftest or fuzz
+    kind         cells, selftest, fuzz, or a class of your own, MODULE:CLASS (kinds.Kind)
     backends     compilers (none: those that are installed there)
     stages       stages (none: all)
     targets      cpu, cuda, sm_90 … (none: each backend's own)

@@ -1,5 +1,5 @@
-"""A kind of work that costs nothing: seven cells a unit, and a real record. A plugin of the workers (`--plugin tests.sweep.null_kind
---kind null`); nothing of torch is imported.
+"""A kind of work that costs nothing: seven cells a unit, and a real record. `--kind tests.sweep.null_kind:Null`; nothing of
+torch is imported.
 
 `-m COUNT` says how many units there are. More words, each `NAME=NUMBER`: `kill` is the unit that ends its worker with SIGKILL, `leave` the one
 whose worker exits, `slow` the milliseconds that each unit takes, `refuse` any number: the worker refuses to open.
@@ -18,7 +18,7 @@ from conformance.errors import UsageError
 from conformance.record import SCHEMA
 from conformance.revision import revision
 from conformance.stage import STAGES
-from conformance.sweep.kinds import KINDS, Message
+from conformance.sweep.kinds import Message
 from conformance.sweep.spec import Work
 
 
@@ -72,6 +72,3 @@ class Null:
     def _lines(unit: str, names: list[str], said: dict[str, str]) -> Iterator[Message]:
         for name in names:
             yield {"unit": unit, "key": name, "line": {"cell": name, **said, "seconds": 0.001}, "texts": {}}
-
-
-KINDS["null"] = Null

@@ -17,12 +17,12 @@ from conformance.sweep.local import LocalExecutor
 from conformance.sweep.scheduler import Scheduler
 from conformance.sweep.spec import Environment, Sweep, Work
 
-PLUGIN = "tests.sweep.null_kind"
+KIND = "tests.sweep.null_kind:Null"
 
 
 def null(name: str, *words: str, torch: str = "2.15.0", **rest: Any) -> Environment:
     """An environment in which units of the null kind are run (tests/sweep/null_kind.py says what the words mean)."""
-    work = Work(kind="null", plugins=(PLUGIN,), micrographs=words, targets=("cpu",))
+    work = Work(kind=KIND, micrographs=words, targets=("cpu",))
     made = {} if "packages" in rest else {"interpreter": sys.executable}
     return Environment(name=name, work=work, variables={"NULL_TORCH": torch}, **made, **rest)
 
@@ -156,4 +156,4 @@ def simulate(executor: Simulated, folder: Path, resume: bool = False) -> tuple[S
     return scheduler, said
 
 
-__all__ = ["PLUGIN", "Refused", "Simulated", "header", "null", "run_here", "simulate", "verdicts"]
+__all__ = ["KIND", "Refused", "Simulated", "header", "null", "run_here", "simulate", "verdicts"]

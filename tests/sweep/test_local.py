@@ -14,7 +14,7 @@ import pytest
 
 from conformance import paths
 from conformance.sweep.summary import end
-from tests.sweep.support import PLUGIN, null, run_here, verdicts
+from tests.sweep.support import KIND, null, run_here, verdicts
 
 pytestmark = pytest.mark.skipif(os.name == "nt", reason="needs /bin/sh")
 
@@ -61,7 +61,7 @@ def test_an_environment_that_fails_is_one_line_and_the_others_go_on(tmp_path: Pa
     assert ending.code(None) == 2 and ending.problems == [f"{bad.name}: {bad.problem}"]
 
 
-COMMAND = [sys.executable, "-m", "conformance.cli", "sweep", "--kind", "null", "--plugin", PLUGIN, "-n", "1"]
+COMMAND = [sys.executable, "-m", "conformance.cli", "sweep", "--kind", KIND, "-n", "1"]
 
 
 def test_a_killed_sweep_leaves_no_process_and_goes_on(tmp_path: Path) -> None:

@@ -16,7 +16,7 @@ import pytest
 
 from conformance import paths
 from tests.sweep.simulation import PATIENCE
-from tests.sweep.support import PLUGIN, verdicts
+from tests.sweep.support import KIND, verdicts
 
 pytest.importorskip("ray")
 pytestmark = pytest.mark.slow
@@ -104,7 +104,7 @@ def test_a_node_is_killed_and_then_the_driver_and_every_cell_comes_once(tmp_path
         "--kind",
         "null",
         "--plugin",
-        PLUGIN,
+        KIND,
         "--python",
         f"a={sys.executable}",
         "--ray",
@@ -163,7 +163,7 @@ def test_what_does_not_fit_is_refused_in_one_line(tmp_path: Path) -> None:
         "--kind",
         "null",
         "--plugin",
-        PLUGIN,
+        KIND,
         "-m",
         "1",
         "--python",
