@@ -45,7 +45,7 @@ class Kind(Protocol):
 class Cells:
     """Micrographs through compilers: a unit is a case, `backend/target/micrograph`, and gives a line a stage."""
 
-    key = None
+    key: str | None = None
 
     def __init__(self, work: Work) -> None:
         from conformance.plan import Plan, select_cells
@@ -53,7 +53,9 @@ class Cells:
 
         folder, memory = work.folder or None, int(work.memory * 2**30) or None
         self.cells = select_cells(work.backends, work.stages, work.targets, work.micrographs, folder)
-        self.patterns = [f"{stage}/{{}}" for stage in dict.fromkeys(cell.stage.value for cell in self.cells)]
+        self.patterns: Sequence[str] = [
+            f"{stage}/{{}}" for stage in dict.fromkeys(cell.stage.value for cell in self.cells)
+        ]
         plan = Plan(
             (), folder, work.expectations or None, work.baseline, work.timeout, memory, work.threads, work.plugins
         )
@@ -101,8 +103,8 @@ def _lines(case: Any, results: dict[Any, Any], extra: dict[str, Any]) -> Iterato
 class Selftest:
     """Seeded faults: a unit is a fault, or a case with nothing broken. Lines are those of `conformance selftest --record`."""
 
-    key = "fault"
-    patterns = ["{}"]
+    key: str | None = "fault"
+    patterns: Sequence[str] = ("{}",)
 
     def __init__(self, work: Work) -> None:
         from conformance import seeded
@@ -143,8 +145,8 @@ class Selftest:
 class Fuzz:
     """Sessions of the fuzzer: a unit is a session with a seed of its own. All keep their failing examples in one database."""
 
-    key = "session"
-    patterns = ["{}"]
+    key: str | None = "session"
+    patterns: Sequence[str] = ("{}",)
 
     def __init__(self, work: Work) -> None:
         self.work = work

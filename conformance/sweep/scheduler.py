@@ -81,9 +81,9 @@ class Scheduler:
             for message in event.messages:
                 self._said(event.slot, state, message)
         elif isinstance(event, Gone):
-            state = self.slots.pop(event.slot, None)
-            if state is not None:
-                self._lost(event.slot, state, event.how, event.node_died)
+            gone = self.slots.pop(event.slot, None)
+            if gone is not None:
+                self._lost(event.slot, gone, event.how, event.node_died)
         elif isinstance(event, Refused):
             self.failed[event.environment] = event.why
             for column in self._of(event.environment):
