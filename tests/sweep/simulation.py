@@ -51,11 +51,12 @@ def main() -> None:
     )
     measure(cluster, given, lambda scheduler: None)
 
-    def kill(scheduler: Scheduler) -> None:
+    def kill(scheduler: Any) -> None:
         while sum(column.lines for column in scheduler.columns) < given.cells // 3:
             time.sleep(0.02)
-        for node in nodes[-given.die :]:
-            cluster.remove_node(node, allow_graceful=False)
+        own = scheduler.executor.ray.get_runtime_context().get_node_id()  # the driver dies with the node that it is on
+        for node in [node for node in nodes if node.node_id != own][: given.die]:
+            node.kill_raylet(check_alive=False)
 
     if given.die:
         measure(cluster, given, kill)
@@ -73,7 +74,7 @@ def start(count: int) -> tuple[Any, list[Any], float]:
     return cluster, nodes, began
 
 
-def measure(cluster: Any, given: argparse.Namespace, disturb: Callable[[Scheduler], None]) -> None:
+def measure(cluster: Any, given: argparse.Namespace, disturb: Callable[[Any], None]) -> None:
     """One sweep of two environments: two records are written side by side."""
     words = [str(given.cells // 14), *([f"slow={given.slow}"] if given.slow else [])]
     sweep = Sweep(environments=tuple(null(f"torch-2.{minor}", *words) for minor in (14, 15)))
