@@ -5,8 +5,10 @@ from __future__ import annotations
 import shutil
 import subprocess
 import sys
+import threading
 import zipfile
 from collections.abc import Iterator
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 
 import pytest
@@ -54,9 +56,25 @@ def test_an_environment_is_made_once_and_has_what_was_asked_for(wheels: Path) ->
     assert make(recipe, said.append) == python and said == ["installing small==1.0"]
 
 
-def broken(wheels: Path) -> dict[str, tuple[Environment, str]]:
+@pytest.fixture
+def index() -> Iterator[str]:
+    """A package index on loopback that has nothing."""
+
+    class Nothing(BaseHTTPRequestHandler):
+        def do_GET(self) -> None:
+            self.send_error(404)
+
+        def log_message(self, *_: object) -> None: ...
+
+    server = ThreadingHTTPServer(("127.0.0.1", 0), Nothing)
+    threading.Thread(target=server.serve_forever, daemon=True).start()
+    yield f"http://127.0.0.1:{server.server_port}/simple"
+    server.shutdown()
+
+
+def broken(wheels: Path, index: str) -> dict[str, tuple[Environment, str]]:
     """Environments that cannot be made, and what is said of each."""
-    here = {"wheels": str(wheels), "index_url": "http://127.0.0.1:9/simple"}
+    here = {"wheels": str(wheels), "index_url": index}
     return {
         "wrong-version": (null("wrong-version", "1", packages=("small==9",), **here), "small==9"),
         "unresolvable": (null("unresolvable", "1", packages=("needy", "small==1.0"), **here), "needy"),
@@ -73,11 +91,11 @@ def broken(wheels: Path) -> dict[str, tuple[Environment, str]]:
 
 
 def test_each_that_cannot_be_made_is_one_line_and_the_others_go_on(
-    tmp_path: Path, wheels: Path, monkeypatch: pytest.MonkeyPatch
+    tmp_path: Path, wheels: Path, index: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("UV_HTTP_TIMEOUT", "3")
     monkeypatch.setenv("UV_HTTP_RETRIES", "0")
-    cases = broken(wheels)
+    cases = broken(wheels, index)
     environments = [*(environment for environment, _ in cases.values()), null("good", "3")]
     scheduler, said = run_here(environments, tmp_path / "records")
     columns = {column.environment.name: column for column in scheduler.columns}
@@ -101,12 +119,12 @@ def small_disk(tmp_path: Path) -> Iterator[Path]:
     subprocess.run(["umount", "-l", folder], check=True)
 
 
-def test_an_environment_on_a_full_disk(small_disk: Path, wheels: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_an_environment_on_a_full_disk(
+    small_disk: Path, wheels: Path, index: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setenv("CONFORMANCE_HOME", str(small_disk))
     with pytest.raises(LookupError, match=r"no space left on the disk of .*: make room, or set CONFORMANCE_HOME"):
-        interpreter(
-            Environment(name="a", packages=("small==1.0",), wheels=str(wheels), index_url="http://127.0.0.1:9/simple")
-        )
+        interpreter(Environment(name="a", packages=("small==1.0",), wheels=str(wheels), index_url=index))
 
 
 def test_a_record_on_a_full_disk_ends_there(small_disk: Path) -> None:
