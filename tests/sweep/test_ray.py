@@ -102,8 +102,6 @@ def test_a_node_is_killed_and_then_the_driver_and_every_cell_comes_once(tmp_path
     words = [
         "sweep",
         "--kind",
-        "null",
-        "--plugin",
         KIND,
         "--python",
         f"a={sys.executable}",
@@ -161,8 +159,6 @@ def test_what_does_not_fit_is_refused_in_one_line(tmp_path: Path) -> None:
     words = [
         "sweep",
         "--kind",
-        "null",
-        "--plugin",
         KIND,
         "-m",
         "1",
