@@ -109,7 +109,7 @@ def test_a_node_is_killed_and_then_the_driver_and_every_cell_comes_once(tmp_path
         address,
         "--installed",
     ]
-    words += ["-m", str(UNITS), "-m", "slow=150", "-m", "kill=100", "-o", str(folder)]
+    words += ["-m", str(UNITS), "-m", "slow=400", "-m", "kill=100", "-o", str(folder)]
     command = [sys.executable, "-m", "conformance.cli", *words]
     with (tmp_path / "log").open("wb") as log:
         driver = subprocess.Popen(command, env=env, stdout=log, stderr=log)
