@@ -22,6 +22,10 @@ COMMANDS = {
     ),
     "list": ("conformance.commands.listing", "Micrographs with their contracts; checks; cells."),
     "run": ("conformance.commands.run", "Run the suite; print the matrix."),
+    "sweep": (
+        "conformance.sweep.command",
+        "Run the suite in many environments, here or on a Ray cluster: records, matrix, diffs, history.",
+    ),
     "show": ("conformance.commands.show", "Graph, code, guards and counters of one cell."),
     "bench": ("conformance.commands.bench", "Time the suite on its own overhead."),
     "matrix": (

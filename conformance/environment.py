@@ -5,9 +5,8 @@ from __future__ import annotations
 import hashlib
 import os
 import platform
-import subprocess
 import sys
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from datetime import UTC
 from functools import cache
 from pathlib import Path
@@ -18,6 +17,7 @@ import torch
 from conformance import backends, paths
 from conformance.processes import in_fork
 from conformance.record import SCHEMA
+from conformance.revision import commit, digest, revision
 
 os.environ.setdefault(
     "PYTORCH_NVML_BASED_CUDA_CHECK", "1"
@@ -56,12 +56,6 @@ def versions(env: Mapping[str, Any] | None = None) -> dict[str, str]:
 
 
 @cache
-def revision() -> str:
-    """The suite's revision: a digest of the engine and the micrographs, whether or not it is a git checkout."""
-    return _digest(sorted([*paths.PACKAGE.glob("**/*.py"), *paths.micrographs().glob("**/*.py")]))
-
-
-@cache
 def producers() -> dict[str, str]:
     """For each backend, a digest of the code that produces its facts: facts of two records are comparable where it is the same."""
     shared = [
@@ -74,33 +68,15 @@ def producers() -> dict[str, str]:
         own = Path(str(sys.modules[module].__file__))
         files = sorted(own.parent.glob("*.py")) if own.parent.name != "backends" else [own]
         extra = sorted(paths.PACKAGE.glob("headless/*.py")) if own.parent.name == "inductor" else []
-        found[name] = _digest([*sorted(shared), *files, *extra])
+        found[name] = digest([*sorted(shared), *files, *extra])
     return found
-
-
-@cache
-def commit() -> str:
-    try:
-        out = subprocess.run(
-            ["git", "describe", "--always", "--dirty"], cwd=paths.PACKAGE, capture_output=True, text=True, timeout=10
-        )
-        return out.stdout.strip()
-    except (OSError, subprocess.TimeoutExpired):
-        return ""
-
-
-def _digest(files: Iterable[Path]) -> str:
-    hashed = hashlib.sha256()
-    for file in files:
-        hashed.update(file.name.encode() + file.read_bytes())
-    return hashed.hexdigest()[:12]
 
 
 @cache
 def fingerprint() -> str:
     """Changes when anything changes that a cell's answer may depend on: the suite, the packages on disk (a file of torch that
     was edited included), settings in the environment, start-up hooks."""
-    hashed = hashlib.sha256(_digest(sorted(paths.PACKAGE.glob("**/*.py"))).encode())
+    hashed = hashlib.sha256(digest(sorted(paths.PACKAGE.glob("**/*.py"))).encode())
     hashed.update(repr(sorted((k, v) for k, v in os.environ.items() if k.startswith(WATCHED))).encode())
     hashed.update(repr([sys.version, sys.path, environment()["cpu"]]).encode())
     for package in sorted(_packages()):

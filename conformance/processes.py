@@ -255,9 +255,8 @@ def _death(process: _Process, status: int) -> Death:
         how = ": the process was stopped by a signal" if process.stopped else where
         return Death(process.timed_out, process.killed + how, printed)
     if os.WIFSIGNALED(status):
-        name = signal.Signals(os.WTERMSIG(status)).name
-        hint = "; out of memory, or killed from outside" if name == "SIGKILL" else where
-        return Death(False, f"the process was ended by {name}{hint}", printed)
+        hint = "" if os.WTERMSIG(status) == signal.SIGKILL else where
+        return Death(False, f"the process {ended_how(-os.WTERMSIG(status))}{hint}", printed)
     last = next((line.strip() for line in reversed(printed.splitlines()) if line.strip()), "")
     said = f"; it printed last: {last[:200]}" if last else ""
     return Death(
@@ -265,6 +264,14 @@ def _death(process: _Process, status: int) -> Death:
         f"the process ended with exit code {os.waitstatus_to_exitcode(status)} and without an answer{said}",
         printed,
     )
+
+
+def ended_how(code: int) -> str:
+    """`was ended by SIGSEGV` or `ended with exit code 3`, of an exit code as subprocess gives it."""
+    if code >= 0:
+        return f"ended with exit code {code}"
+    name = signal.Signals(-code).name
+    return f"was ended by {name}" + ("; out of memory, or killed from outside" if name == "SIGKILL" else "")
 
 
 def _innermost(stack: str) -> str:

@@ -249,10 +249,11 @@ def _header(raw: bytes | None, path: Path) -> dict[str, Any]:
 
 class Writer:
     """Appends cells to a record, which it locks. A killed run loses nothing but the line being written; `resume`
-    removes that line and goes on. Where a line cannot be written, the record is valid up to the line before it."""
+    removes that line and goes on. Where a line cannot be written, the record is valid up to the line before it.
+    `keep`: hold the lines in memory, as `done`; without it only their names, for records of a hundred thousand cells."""
 
-    def __init__(self, path: Path | str, header: Mapping[str, Any], *, resume: bool = False) -> None:
-        self.path = Path(path)
+    def __init__(self, path: Path | str, header: Mapping[str, Any], *, resume: bool = False, keep: bool = True) -> None:
+        self.path, self._keep = Path(path), keep
         self.done: dict[str, dict[str, Any]] = {}
         self.repaired = False
         self._file = _locked(self.path)
@@ -278,7 +279,7 @@ class Writer:
             folder = texts_folder(self.path)
             written["texts"] = {name: keep_text(folder, without_folders(text)) for name, text in texts.items() if text}
         self._write(written)
-        self.done[line["cell"]] = written
+        self.done[line["cell"]] = written if self._keep else {}
 
     def close(self) -> None:
         if self._file >= 0:
@@ -291,11 +292,11 @@ class Writer:
         _same_run(previous.header, header, self.path)
         if previous.problems:
             raise UsageError(f"cannot resume {self.path}: {previous.problems[0]}; start a new record")
-        self.done = previous.cells
+        self.done = previous.cells if self._keep else {name: {} for name in previous.cells}
         self._end = os.fstat(self._file).st_size
 
     def _write(self, value: Mapping[str, Any]) -> None:
-        raw = _json(value) + b"\n"
+        raw = json_line(value) + b"\n"
         try:
             written = 0
             while written < len(raw):
@@ -352,7 +353,7 @@ def _repair(file: int) -> bool:
 
 
 def _same_run(old: Mapping[str, Any], new: Mapping[str, Any], path: Path) -> None:
-    current = msgspec.json.decode(_json({**new, "schema": SCHEMA}))
+    current = msgspec.json.decode(json_line({**new, "schema": SCHEMA}))
     for key in ("schema", "suite", "env", "producers"):
         before, after = old.get(key) or None, current.get(key) or None
         if isinstance(after, dict):
@@ -366,7 +367,8 @@ def _full(what: str, error: OSError) -> UsageError:
     return UsageError(f"cannot write {what}: {error.strerror or error}; {kept}")
 
 
-def _json(value: Mapping[str, Any]) -> bytes:
+def json_line(value: Mapping[str, Any]) -> bytes:
+    """A line of a record, without its end. What JSON cannot say is made text."""
     try:
         return json.dumps(value, ensure_ascii=False, separators=(",", ":"), default=str, allow_nan=False).encode()
     except (

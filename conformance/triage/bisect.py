@@ -7,13 +7,11 @@ stopped goes on where it was.
 
 from __future__ import annotations
 
-import hashlib
 import json
 import os
 import re
 import shutil
 import subprocess
-import sys
 import urllib.error
 import urllib.request
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -30,23 +28,6 @@ from conformance.line_store import LineStore
 from conformance.stage import STAGES
 
 UNTOLD = {"digest"}  # differs with every letter of the generated source
-BESIDE = [
-    "numpy",
-    "pytest",
-    "pytest-xdist",
-    "hypothesis",
-    "expecttest",
-    "click",
-    "rich",
-    "jinja2",
-    "packaging",
-    "setuptools",
-]
-
-
-NO_NETWORK = (
-    " (no network? install from a folder with --wheels DIR, or name a Python that has it with --python VERSION=PATH)"
-)
 
 
 @dataclass
@@ -115,67 +96,6 @@ def between(versions: Sequence[str], good: str, bad: str) -> list[str]:
 # --------------------------------------------------------------------------------------------- asking
 
 
-@dataclass
-class Environments:
-    """Virtual environments by version, made by uv when they are first needed."""
-
-    package: str
-    beside: Sequence[str] = ()
-    known: Mapping[str, str] = field(default_factory=dict)  # version → a Python that has it
-    options: Sequence[str] = ()  # for `uv pip install`: --index-url, --find-links
-    say: Callable[[str], None] = lambda _: None
-    base: Sequence[str] = tuple(BESIDE)  # what is installed beside the package in any case
-
-    def python(self, version: str) -> str:
-        """A Python with this version; raises LookupError where it does not install."""
-        if version in self.known:
-            return self.known[version]
-        folder = (
-            paths.cache_folder()
-            / "envs"
-            / f"{self.package}-{version}-py{sys.version_info[0]}.{sys.version_info[1]}{self._mark()}"
-        )
-        python = folder / ("Scripts/python.exe" if os.name == "nt" else "bin/python")
-        if (folder / "ready").exists():
-            return str(python)
-        if shutil.which("uv") is None:
-            raise UsageError(
-                "bisect makes its environments with uv, which is not there: pip install uv (or give --python VERSION=PATH)"
-            )
-        self.say(f"installing {self.package} {version}")
-        shutil.rmtree(folder, ignore_errors=True)
-        self._uv("venv", "-q", "-p", sys.executable, str(folder))
-        self._uv(
-            "pip",
-            "install",
-            "-q",
-            "-p",
-            str(python),
-            f"{self.package}=={version}",
-            *self.base,
-            *self.beside,
-            *self.options,
-        )
-        (folder / "ready").write_text(version)
-        return str(python)
-
-    def _mark(self) -> str:
-        """Environments that hold other things than usual have folders of their own."""
-        if not self.beside and list(self.base) == BESIDE:
-            return ""
-        return "-" + hashlib.sha256("|".join([*self.base, *self.beside]).encode()).hexdigest()[:8]
-
-    def _uv(self, *command: str) -> None:
-        done = subprocess.run(["uv", *command], capture_output=True, text=True)
-        if done.returncode:
-            lines = [line.strip(" ×╰─▶│").removeprefix("cause: ") for line in done.stderr.splitlines() if line.strip()]
-            said = next(
-                (line for line in lines if "error" not in line.lower()[:6]), lines[-1] if lines else "uv failed"
-            )
-            away = re.search(r"fetch|cache|connect|dns|network|offline", said, re.IGNORECASE)
-            raise LookupError(f"{said[:200]}{NO_NETWORK if away else ''}")
-
-
 def ask(python: str, version: str, cell: Cell, extra_env: Mapping[str, str], micrographs: str | None = None) -> Answer:
     """Run the cell's micrograph with another Python, by this very suite."""
     import tempfile
@@ -183,7 +103,7 @@ def ask(python: str, version: str, cell: Cell, extra_env: Mapping[str, str], mic
     with tempfile.TemporaryDirectory(prefix="conformance-bisect-") as folder:
         path = Path(folder) / "run.jsonl"
         command = [python, "-m", "conformance.cli", "run", "-b", cell.backend, "-t", cell.target, "-m", cell.micrograph]
-        command += ["--record", str(path), "--fresh", "--no-baseline", "-n", "0", "--expectations", folder]
+        command += ["--record", str(path), "--fresh", "--no-baseline", "-n", "1", "--expectations", folder]
         command += ["--micrographs", micrographs] if micrographs else []
         env = {**os.environ, "PYTHONPATH": paths.import_path(), **extra_env}
         done = subprocess.run(command, capture_output=True, text=True, env=env, cwd=paths.data())
@@ -310,13 +230,19 @@ def commits(source: Path, good: str, bad: str) -> list[str]:
         raise UsageError(
             f"there is no commit between {good} and {bad} in {source}; is the good one an ancestor of the bad one?"
         )
-    return [_full(source, good), *listed]
+    return [full_commit(source, good), *listed]
 
 
-def _full(source: Path, name: str) -> str:
-    return subprocess.run(
-        ["git", "-C", str(source), "rev-parse", name], capture_output=True, text=True, check=True
-    ).stdout.strip()
+def full_commit(source: Path, name: str) -> str:
+    """The whole hash of a commit, a branch or a tag."""
+    done = subprocess.run(
+        ["git", "-C", str(source), "rev-parse", "--verify", "--quiet", f"{name}^{{commit}}"],
+        capture_output=True,
+        text=True,
+    )
+    if done.returncode:
+        raise UsageError(f"{source} is no git checkout that has the commit {name}")
+    return done.stdout.strip()
 
 
 def worktree(source: Path, commit: str) -> Path:

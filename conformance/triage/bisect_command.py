@@ -16,6 +16,7 @@ from rich.table import Table
 
 from conformance.cell import Cell
 from conformance.errors import UsageError, unknown
+from conformance.virtualenvs import Environments, install_options
 
 
 @click.command("bisect")
@@ -142,14 +143,14 @@ def _over_wheels(
     from conformance.triage import bisect as searching
 
     known = _pythons(pythons)
-    options = [*(["--find-links", str(wheels)] if wheels else []), *(["--index-url", index_url] if index_url else [])]
+    options = install_options(index_url or "", wheels=str(wheels or ""))
     if versions:
         listed = [v.strip() for v in versions.split(",") if v.strip()]
     elif wheels:
         listed = searching.in_folder(package, wheels)
     else:
         listed = searching.released(package)
-    environments = searching.Environments(package, beside, known, options, say)
+    environments = Environments(package, beside, known, options, say)
 
     def ask_one(version: str) -> Any:
         try:
@@ -216,14 +217,11 @@ class Asking:
             raise UsageError(f"a search needs at least two versions; these are there: {', '.join(found) or 'none'}")
         return found
 
-    def environments(self, say: Callable[[str], None]) -> Any:
-        from conformance.triage import bisect as searching
+    def environments(self, say: Callable[[str], None]) -> Environments:
         from conformance.triage.script_bisect import BESIDE
 
-        options = [*(["--find-links", str(self.wheels)] if self.wheels else [])]
-        options += ["--index-url", self.index] if self.index else []
-        options += ["--prerelease", "allow"] if self.pre else []
-        return searching.Environments("torch", self.beside, _pythons(self.pythons), options, say, BESIDE)
+        options = install_options(self.index or "", wheels=str(self.wheels or ""), pre=self.pre)
+        return Environments("torch", self.beside, _pythons(self.pythons), options, say, BESIDE)
 
 
 def _bisect_scripts(subject: str, asking: Asking, table: bool, as_json: bool) -> int:

@@ -25,8 +25,9 @@ from packaging.utils import InvalidWheelFilename, parse_wheel_filename
 from conformance import paths
 from conformance.errors import UsageError
 from conformance.line_store import LineStore
-from conformance.triage.bisect import Environments, between, in_folder, released
+from conformance.triage.bisect import between, in_folder, released
 from conformance.triage.runs import plain_ending
+from conformance.virtualenvs import Environments
 
 RUN_LIMIT = 300.0  # seconds of processor time that one run of a script may take
 BESIDE = ("numpy",)  # what scripts may expect beside torch

@@ -7,7 +7,8 @@ import shutil
 import pytest
 
 from conformance.errors import UsageError
-from conformance.triage.bisect import Answer, Environments, between, in_folder, released, search
+from conformance.triage.bisect import Answer, between, in_folder, released, search
+from conformance.virtualenvs import Environments
 
 VERSIONS = ["2.11.0", "2.12.0", "2.12.1", "2.13.0", "2.14.0", "2.14.1", "2.15.0"]
 
@@ -94,5 +95,5 @@ def test_a_version_that_cannot_be_had_is_no_crash(tmp_path, monkeypatch) -> None
     environments = Environments("no-such-package-at-all", options=["--offline", "--no-index"], say=said.append)
     with pytest.raises(LookupError):
         environments.python("1.0")
-    assert said == ["installing no-such-package-at-all 1.0"]
+    assert said == ["installing no-such-package-at-all==1.0"]
     assert not list(tmp_path.glob("envs/*/ready")), "it is tried again the next time"

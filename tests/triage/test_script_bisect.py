@@ -13,9 +13,9 @@ from click.testing import CliRunner
 from packaging.tags import sys_tags
 
 from conformance.errors import UsageError
-from conformance.triage.bisect import Environments
 from conformance.triage.bisect_command import bisect
 from conformance.triage.script_bisect import ScriptBisect, Seen, in_index, verdict
+from conformance.virtualenvs import Environments
 
 VERSIONS = ["2.6.0", "2.9.1", "2.11.0", "2.12.0", "2.13.0", "2.14.1", "2.15.0"]
 BROKEN_SINCE = 'import os, sys\nsys.exit(os.environ["VERSION"] >= "2.13")\n'
