@@ -1,6 +1,7 @@
 """One pytest session over upstream test files, in the interpreter under test; a JSON line for everything that happens.
 
-Started by `process.py` as `python child.py SETTINGS.json`. Python 3.9, nothing but pytest and what the tests import.
+Started by `launch.py` as `python child.py SETTINGS.json`, or in a fork of `server.py`. Python 3.9, nothing but pytest and
+what the tests import.
 The protocol, one object a line of the events file:
 
     {"event": "collected", "tests": [...], "errors": [{...}], "guards": {...}, "rung": "..."}
@@ -223,12 +224,11 @@ def leave_with_parent(parent: int) -> None:
     threading.Thread(target=watch, daemon=True).start()
 
 
-def main(path: str) -> int:
-    with open(path, encoding="utf-8") as file:
-        settings = json.load(file)
-    leave_with_parent(settings["parent"])
-    ladder, bootstrap, refusal = None, None, ""
-    if settings["bootstrap"]:
+def run(settings: dict[str, Any], parent: int, bootstrap: Any = None) -> int:
+    """One session of pytest. `bootstrap` is given where it was started before a fork."""
+    leave_with_parent(parent)
+    ladder, refusal = None, ""
+    if settings["bootstrap"] and bootstrap is None:
         bootstrap = beside("bootstrap").start(settings["bootstrap"], settings)
     if settings["rung"]:
         rungs = beside("rungs")
@@ -237,6 +237,12 @@ def main(path: str) -> int:
     reporter = Reporter(settings, ladder, bootstrap, beside("main_guard"))
     reporter.rung_refusal = refusal
     return int(pytest.main(settings["arguments"], plugins=[reporter]))
+
+
+def main(path: str) -> int:
+    with open(path, encoding="utf-8") as file:
+        settings = json.load(file)
+    return run(settings, settings["parent"])
 
 
 if __name__ == "__main__":
