@@ -17,7 +17,9 @@ PLAIN = "tests/test_plain.py"
 
 @pytest.fixture(scope="module")
 def lines(tmp_path_factory: pytest.TempPathFactory) -> dict[str, dict[str, object]]:
+    """What became of every test. Its processes are forks, as those of the real suites; other tests start new ones."""
     small = Small(tmp_path_factory.mktemp("small"))
+    small.write_map(preload=("unittest",))
     files = [
         "tests/test_plain.py",
         "tests/test_functions.py",
@@ -170,7 +172,9 @@ Small.opened(pathlib.Path(sys.argv[3])).run(["tests/test_long.py"], timeout=400.
 """
 
 
-def test_a_killed_run_leaves_no_test_running(small: Small, tmp_path: Path) -> None:
+@pytest.mark.parametrize("preload", [(), ("unittest",)], ids=["new interpreter", "fork"])
+def test_a_killed_run_leaves_no_test_running(small: Small, tmp_path: Path, preload: tuple[str, ...]) -> None:
+    small.write_map(preload=preload)
     small.write("tests/test_long.py", LONG.format(pid=tmp_path / "pid"))
     here = Path(__file__).resolve().parent
     parent = subprocess.Popen([sys.executable, "-c", RUN, str(here), str(here.parents[1]), str(small.folder)])
