@@ -87,8 +87,11 @@ class Server:
     def start(self, settings: Path, work: Path, log: Path, env: Mapping[str, str]) -> Process:
         if self.refused is None:
             self._open()
-        if not self.refused and self._ask(settings) and (answer := self.answer(None)) and "pid" in answer:
-            return Fork(self, answer["pid"])
+        if not self.refused and self._ask(settings):
+            answer = self.answer(None) or {}
+            if "pid" in answer:
+                return Fork(self, answer["pid"])
+            self.refused = str(answer.get("refused", "it is gone"))
         return self.instead.start(settings, work, log, env)
 
     def _open(self) -> None:

@@ -114,7 +114,7 @@ class Runner:
         """Forks, where the suite says what to import beforehand. A slot has one, for its children share an
         environment."""
         if slot not in self.launchers:
-            settings = {"preload": self.map.suite.preload, "bootstrap": job.bootstrap, "root": str(job.root)}
+            settings = {"preload": dict(self.map.suite.preload), "bootstrap": job.bootstrap, "root": str(job.root)}
             bare = replace(job, env={key: value for key, value in job.env.items() if key not in _of_rung(job)})
             self.launchers[slot] = (
                 Server(job.python, settings, slot, environment(bare, slot))

@@ -4,7 +4,7 @@ Importing torch takes longer than most tests, and each test file and each rung h
 `launch.py` as `python server.py SETTINGS.json`; Python 3.9, no dependencies. It reads the settings file of one job a
 line from its standard input, and answers on its standard output with one JSON object a line:
 
-    {"refused": ""}         once, when it is ready; or why it must not be forked
+    {"refused": ""}         once, when it is ready; or why it must not be forked, then or in place of a job
     {"pid": 123}            a job has been started
     {"code": 0}             the job has ended; negative for a signal
 """
@@ -45,15 +45,22 @@ class Server:
         assert spec and spec.loader
         self.child = importlib.util.module_from_spec(spec)
         spec.loader.exec_module(self.child)
-        for name in self.settings["preload"]:
-            try:
-                importlib.import_module(name)
-            except ImportError:  # the tests that need it will say so
-                continue
+        self._preload([""])
         if self.settings["bootstrap"]:
             self.bootstrap = self.child.beside("bootstrap").start(self.settings["bootstrap"], self.settings)
-        count = threads()
-        return f"the imports started {count - 1} threads, which a fork would lose" if count > 1 else ""
+        return _refusal()
+
+    def _preload(self, files: list[str]) -> None:
+        """Import what jobs with these files need: `module`, or `module:NAME` for a value that is worked out when it is
+        first asked for."""
+        needed = [start for start in self.settings["preload"] if any(file.startswith(start) for file in files)]
+        for start in needed:
+            for name in self.settings["preload"].pop(start):
+                module, _, value = name.partition(":")
+                try:
+                    bool(getattr(importlib.import_module(module), value or "__name__"))
+                except (ImportError, AttributeError):  # the tests that need it will say so
+                    continue
 
     def serve(self) -> None:
         waiting = b""
@@ -67,12 +74,19 @@ class Server:
                 self._job(path.decode())
 
     def _job(self, path: str) -> None:
+        with open(path, encoding="utf-8") as file:
+            settings = json.load(file)
+        self._preload(settings["files"])
+        refused = _refusal()
+        if refused:
+            self.say(refused=refused)
+            return
         server = os.getpid()
         process = os.fork()
         if process == 0:
             code = 1
             try:
-                code = self._forked(path, server)
+                code = self._forked(path, settings, server)
             finally:
                 _flush()
                 os._exit(code)
@@ -86,11 +100,9 @@ class Server:
             time.sleep(POLL)
         self.say(code=os.waitstatus_to_exitcode(status))
 
-    def _forked(self, path: str, server: int) -> int:
+    def _forked(self, path: str, settings: dict[str, Any], server: int) -> int:
         os.setsid()
         os.close(self.answers)
-        with open(path, encoding="utf-8") as file:
-            settings = json.load(file)
         _redirect(settings["log"])
         _without_input()
         os.chdir(settings["work"])
@@ -101,12 +113,13 @@ class Server:
         return int(self.child.run(settings, server, self.bootstrap))
 
 
-def threads() -> int:
-    """Threads of this process; 2 where that cannot be said, so that nothing is forked."""
+def _refusal() -> str:
+    """Why this process must not be forked; empty if it may."""
     try:
-        return len(os.listdir("/proc/self/task"))
+        count = len(os.listdir("/proc/self/task"))
     except OSError:
-        return 2
+        return "its threads cannot be counted here"
+    return f"the imports started {count - 1} threads, which a fork would lose" if count > 1 else ""
 
 
 def _own_thread_pool() -> None:

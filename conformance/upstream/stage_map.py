@@ -112,7 +112,8 @@ class Suite:
     bootstrap: str = ""  # what child.py does before the tests are imported
     ladder: str = ""  # whose rungs a failing test is run under; empty: none
     batch: int = 1  # files of one folder that share a process, where upstream runs them so, too
-    preload: tuple[str, ...] = ()  # modules to import once; children are forks. Empty: each is a new interpreter
+    # Modules to import once, for all files and for those below a folder; children are forks. Empty: new interpreters.
+    preload: Mapping[str, list[str]] = field(default_factory=dict)
     env: Mapping[str, str] = field(default_factory=dict)
 
 
@@ -195,7 +196,7 @@ def _suite(data: Any, source: str) -> Suite:
     for key in ("name", "backend", "target", "package", "roots", "path", "signs", "version"):
         if key not in data:
             raise UsageError(f"the [suite] table of {source} lacks {key!r}")
-    lists = {key: tuple(data.get(key, ())) for key in ("roots", "path", "signs", "helpers", "arguments", "preload")}
+    lists = {key: tuple(data.get(key, ())) for key in ("roots", "path", "signs", "helpers", "arguments")}
     return Suite(**{**data, **lists})
 
 

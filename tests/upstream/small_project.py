@@ -122,7 +122,8 @@ class Small:
         file.write_text(text)
 
     def write_map(self, text: str = MAP, ladder: str = "", preload: tuple[str, ...] = ()) -> None:
-        filled = text.replace("LADDER", ladder).replace("PRELOAD", json.dumps(preload))
+        table = f'{{ "" = {json.dumps(preload)} }}' if preload else "{}"
+        filled = text.replace("LADDER", ladder).replace("PRELOAD", table)
         (self.maps / "small.toml").write_text(filled)
 
     def expect(self, text: str) -> None:
