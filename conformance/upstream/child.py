@@ -22,6 +22,7 @@ import threading
 import time
 import traceback
 from collections.abc import Generator
+from types import ModuleType
 from typing import Any
 
 HERE = os.path.dirname(os.path.abspath(__file__))
@@ -172,6 +173,8 @@ def described(error: BaseException) -> dict[str, Any]:
     }
     if isinstance(error, TypeError):
         found["callee"] = _callee(str(error))
+    if isinstance(error, AttributeError):
+        found["attribute"] = _attribute(error)
     return found
 
 
@@ -200,6 +203,17 @@ def _callee(message: str) -> str:
         if callable(owner) and getattr(owner, "__module__", "") == name:
             return name
     return ""
+
+
+def _attribute(error: AttributeError) -> str:
+    """The dotted name that was asked for, with the class of its owner; empty where Python does not say (before 3.10)."""
+    name, owner = getattr(error, "name", None), getattr(error, "obj", None)
+    if not name or owner is None:
+        return ""
+    if isinstance(owner, ModuleType):
+        return owner.__name__ + "." + str(name)
+    kind = owner if isinstance(owner, type) else type(owner)
+    return f"{kind.__module__}.{kind.__qualname__}.{name}"
 
 
 def _skip_reason(report: Any) -> str:

@@ -45,17 +45,19 @@ class Server:
         assert spec and spec.loader
         self.child = importlib.util.module_from_spec(spec)
         spec.loader.exec_module(self.child)
-        self._preload([""])
+        self._preload([])
         if self.settings["bootstrap"]:
             self.bootstrap = self.child.beside("bootstrap").start(self.settings["bootstrap"], self.settings)
         return _refusal()
 
     def _preload(self, files: list[str]) -> None:
         """Import what jobs with these files need: `module`, or `module:NAME` for a value that is worked out when it is
-        first asked for."""
-        needed = [start for start in self.settings["preload"] if any(file.startswith(start) for file in files)]
-        for start in needed:
-            for name in self.settings["preload"].pop(start):
+        first asked for. A file needs what stands under the words that are in its text."""
+        texts = [_text(os.path.join(self.settings["root"], file)) for file in files]
+        for word in list(self.settings["preload"]):
+            if word and not any(word in text for text in texts):
+                continue
+            for name in self.settings["preload"].pop(word):
                 module, _, value = name.partition(":")
                 try:
                     bool(getattr(importlib.import_module(module), value or "__name__"))
@@ -111,6 +113,11 @@ class Server:
         _own_thread_pool()
         sys.argv = [os.path.join(HERE, "child.py"), path]
         return int(self.child.run(settings, server, self.bootstrap))
+
+
+def _text(file: str) -> str:
+    with open(file, encoding="utf-8", errors="replace") as source:
+        return source.read()
 
 
 def _refusal() -> str:

@@ -64,6 +64,7 @@ class Against:
 
     tests: dict[str, list[str]]
     by_stage: dict[str, Counter[str]]
+    causes: Counter[str] = field(default_factory=Counter)  # of what is new
 
 
 KINDS = {
@@ -133,7 +134,8 @@ def against(cells: Mapping[str, Mapping[str, Any]], older: Mapping[str, Mapping[
         if kind:
             tests[kind].append(test)
             stages[str((now.get(test) or then[test])["cell"]).partition("/")[0]][kind] += 1
-    return Against(tests, dict(stages))
+    causes = Counter(str((now[test].get("observation") or {}).get("cause") or "unknown") for test in tests["new"])
+    return Against(tests, dict(stages), causes)
 
 
 def _kind(
@@ -211,7 +213,9 @@ def _against_table(compared: Against, most: int) -> RenderableType:
             table.add_row(stage.value, *(str(counter[kind] or "") for kind in KINDS))
     legend = Text("; ".join(f"{kind}: {meaning}" for kind, meaning in KINDS.items()), style="dim")
     new = compared.tests["new"]
-    lines = [Text(f"new: {test.removeprefix(PREFIX)}") for test in new[:most]]
+    causes = "; ".join(f"{count} × {CAUSES.get(cause, cause)}" for cause, count in compared.causes.most_common())
+    told = [Text(f"what is new by cause: {causes}")] if causes else []
+    lines = [*told] + [Text(f"new: {test.removeprefix(PREFIX)}") for test in new[:most]]
     return Group(table, legend, *lines, *([Text(f"and {len(new) - most} more")] if len(new) > most else []))
 
 

@@ -105,6 +105,22 @@ def test_a_file_that_cannot_be_imported(small: Small) -> None:
     )
 
 
+def test_a_private_attribute_that_the_test_asks_for(small: Small) -> None:
+    """An object of the compiler without the attribute: the test is of another version. Not so where the compiler asks."""
+    installed = small.folder / "site-packages" / "torch"
+    installed.mkdir(parents=True)
+    (installed / "__init__.py").write_text("class Graph: pass\ndef work(): return Graph().lost\n")
+    tests = "import sys\nsys.path.insert(0, {path!r})\nimport torch\n"
+    tests += "def test_asks(): torch.Graph()._old\ndef test_compiler_asks(): torch.work()\n"
+    small.write("tests/test_asks.py", tests.format(path=str(installed.parent)))
+    found = small.run(["tests/test_asks.py"], version="2.0", rungs=False)
+    assert found["tests/test_asks.py::test_asks"]["observation"] == {
+        "cause": "private_name",
+        "name": "torch.Graph._old",
+    }
+    assert found["tests/test_asks.py::test_compiler_asks"]["observation"]["cause"] == "exception"
+
+
 def test_a_crash_while_importing_ends_the_file_and_not_the_run(small: Small) -> None:
     small.write("tests/test_dies.py", "import os\nos._exit(9)\n")
     found = small.run(["tests/test_dies.py", "tests/test_functions.py"])

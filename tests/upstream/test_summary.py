@@ -76,6 +76,7 @@ def test_every_test_is_sorted_against_an_older_record() -> None:
         "moved": ["f"],
         "gone": ["h"],
     }
+    assert compared.causes == {"unknown": 3, "crash": 1}
     assert compared.by_stage["fusion"] == {"new": 2, "fixed": 2, "still": 1, "moved": 1, "gone": 1}
 
 
@@ -93,3 +94,4 @@ def test_what_a_person_reads() -> None:
     assert "4 causes of 6 failures" in text
     assert "torch._x.y ×1" in text
     assert "new: t/test_x.py::test_b" in text
+    assert "1 × the process died" in text
