@@ -189,5 +189,7 @@ def environment(job: Job, folder: Path) -> dict[str, str]:
         }
     )
     env.update(job.env)
-    env.pop("PYTHONDONTWRITEBYTECODE", None)  # it goes into a folder of our own; without it, importing torch takes 5 times as long
+    env.pop(
+        "PYTHONDONTWRITEBYTECODE", None
+    )  # it goes into a folder of our own; without it, importing torch takes 5 times as long
     return env

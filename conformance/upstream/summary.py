@@ -138,9 +138,7 @@ def against(cells: Mapping[str, Mapping[str, Any]], older: Mapping[str, Mapping[
     return Against(tests, dict(stages), causes)
 
 
-def _kind(
-    now: Mapping[str, Any] | None, then: Mapping[str, Any] | None, collection: Mapping[str, Any] | None
-) -> str:
+def _kind(now: Mapping[str, Any] | None, then: Mapping[str, Any] | None, collection: Mapping[str, Any] | None) -> str:
     """Which of KINDS a test is; empty where nothing is to be told. `collection` is what became of the newer file."""
     before, after = (str(line["verdict"]) if line else "" for line in (then, now))
     if after in FAILS:

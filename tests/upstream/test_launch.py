@@ -50,6 +50,14 @@ def test_a_module_is_imported_once_and_every_file_has_a_process_of_its_own(
     assert project.imported.read_text() == "x"
 
 
+def test_what_a_file_does_not_mention_is_not_imported_for_it(small: Small, monkeypatch: pytest.MonkeyPatch) -> None:
+    project = Preloads(small, monkeypatch)
+    text = (small.maps / "small.toml").read_text()
+    (small.maps / "small.toml").write_text(text.replace('{ ""', '{ "" = ["unittest"], "a_word"'))
+    small.write("tests/test_two.py", "# a_word\n" + TESTS.format(pids=str(project.pids)))
+    assert [there for _, there in project.run()] == ["False", "True"]
+
+
 @pytest.mark.parametrize(
     "then",
     ["threading.Thread(target=threading.Event().wait, daemon=True).start()", "os._exit(3)"],
