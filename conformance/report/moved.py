@@ -145,7 +145,18 @@ def commands(one: Compile) -> list[str]:
     """What shows it again, to be copied."""
     cell = shlex.quote("/".join(one.first.place))
     runs = [shlex.quote(sanitize.line(entry.run.path)) for entry in (one.first.old, one.first.new)]
-    return [f"conformance show {cell} --record {run}" for run in runs] + [f"conformance triage {cell}"]
+    shown = [f"conformance show {cell} --record {run}" for run in runs]
+    return [*shown, _upstream_command(one) or f"conformance triage {cell}"]
+
+
+def _upstream_command(one: Compile) -> str:
+    """What runs a compiler's own test again; empty for a micrograph."""
+    prefix, _, test = one.first.place.micrograph.partition("upstream:")
+    if prefix or not test:
+        return ""
+    suite = next(iter(one.first.new.run.header.get("env", {}).get("checkout") or {"SUITE": ""}))
+    file, *_, name = test.split("::")
+    return f"conformance upstream {shlex.quote(suite)} --src CHECKOUT -f {shlex.quote(file)} -k {shlex.quote(name)}"
 
 
 def diff_json(diff: Diff) -> dict[str, Any]:

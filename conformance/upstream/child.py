@@ -1,6 +1,7 @@
 """One pytest session over upstream test files, in the interpreter under test; a JSON line for everything that happens.
 
-Started by `process.py` as `python child.py SETTINGS.json`. Python 3.9, nothing but pytest and what the tests import.
+Started by `launch.py` as `python child.py SETTINGS.json`, or in a fork of `server.py`. Python 3.9, nothing but pytest and
+what the tests import.
 The protocol, one object a line of the events file:
 
     {"event": "collected", "tests": [...], "errors": [{...}], "guards": {...}, "rung": "..."}
@@ -21,6 +22,7 @@ import threading
 import time
 import traceback
 from collections.abc import Generator
+from types import ModuleType
 from typing import Any
 
 HERE = os.path.dirname(os.path.abspath(__file__))
@@ -171,6 +173,8 @@ def described(error: BaseException) -> dict[str, Any]:
     }
     if isinstance(error, TypeError):
         found["callee"] = _callee(str(error))
+    if isinstance(error, AttributeError):
+        found["attribute"] = _attribute(error)
     return found
 
 
@@ -201,6 +205,17 @@ def _callee(message: str) -> str:
     return ""
 
 
+def _attribute(error: AttributeError) -> str:
+    """The dotted name that was asked for, with the class of its owner; empty where Python does not say (before 3.10)."""
+    name, owner = getattr(error, "name", None), getattr(error, "obj", None)
+    if not name or owner is None:
+        return ""
+    if isinstance(owner, ModuleType):
+        return owner.__name__ + "." + str(name)
+    kind = owner if isinstance(owner, type) else type(owner)
+    return f"{kind.__module__}.{kind.__qualname__}.{name}"
+
+
 def _skip_reason(report: Any) -> str:
     longrepr = report.longrepr
     text = longrepr[2] if isinstance(longrepr, tuple) and len(longrepr) == 3 else str(longrepr)
@@ -223,12 +238,11 @@ def leave_with_parent(parent: int) -> None:
     threading.Thread(target=watch, daemon=True).start()
 
 
-def main(path: str) -> int:
-    with open(path, encoding="utf-8") as file:
-        settings = json.load(file)
-    leave_with_parent(settings["parent"])
-    ladder, bootstrap, refusal = None, None, ""
-    if settings["bootstrap"]:
+def run(settings: dict[str, Any], parent: int, bootstrap: Any = None) -> int:
+    """One session of pytest. `bootstrap` is given where it was started before a fork."""
+    leave_with_parent(parent)
+    ladder, refusal = None, ""
+    if settings["bootstrap"] and bootstrap is None:
         bootstrap = beside("bootstrap").start(settings["bootstrap"], settings)
     if settings["rung"]:
         rungs = beside("rungs")
@@ -237,6 +251,12 @@ def main(path: str) -> int:
     reporter = Reporter(settings, ladder, bootstrap, beside("main_guard"))
     reporter.rung_refusal = refusal
     return int(pytest.main(settings["arguments"], plugins=[reporter]))
+
+
+def main(path: str) -> int:
+    with open(path, encoding="utf-8") as file:
+        settings = json.load(file)
+    return run(settings, settings["parent"])
 
 
 if __name__ == "__main__":

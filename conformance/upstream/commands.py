@@ -107,12 +107,12 @@ def upstream(
 
 
 def selected_files(checkout: Checkout, mapped: StageMap, stages: tuple[str, ...], globs: tuple[str, ...]) -> list[str]:
-    """The mapped test files that may hold a selected test."""
+    """The mapped test files that may hold a selected test, in the order in which `globs` name them."""
     from conformance.cell import select
 
     files = [file for file in checkout.files if mapped.find_file(file) is not None]
     if globs:
-        files = select(files, globs, "test file")
+        files = list(dict.fromkeys(file for glob in globs for file in select(files, [glob], "test file")))
     return [file for file in files if not stages or {stage.value for stage in mapped.stages_of(file)} & set(stages)]
 
 

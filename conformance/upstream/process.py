@@ -7,16 +7,15 @@ import json
 import os
 import re
 import signal
-import subprocess
 import time
 from collections.abc import Iterator, Mapping
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
 
+from conformance.upstream.launch import Launcher, NewInterpreters
 from conformance.upstream.rungs import Rung
 
-CHILD = Path(__file__).with_name("child.py")
 POLL = 0.05
 LEAVING = 60.0  # seconds to leave after the last test: worker pools take their time
 LOG_TAIL = 200_000
@@ -46,7 +45,9 @@ class Child:
     killed; the last event then has `hung` set.
     """
 
-    def __init__(self, job: Job, folder: Path, timeout: float, collecting: float) -> None:
+    def __init__(
+        self, job: Job, folder: Path, timeout: float, collecting: float, launcher: Launcher | None = None
+    ) -> None:
         folder.mkdir(parents=True, exist_ok=True)
         self.events_file, self.selection_file, self.log_file = (
             folder / name for name in ("events.jsonl", "selection.json", "log.txt")
@@ -54,20 +55,12 @@ class Child:
         for file in (self.events_file, self.selection_file, self.log_file):
             file.unlink(missing_ok=True)
         self.timeout, self.collecting = timeout, collecting
-        settings = folder / "settings.json"
-        settings.write_text(json.dumps(self._settings(job, folder)))
         work = folder / "work"  # what tests write into the current folder
         work.mkdir(exist_ok=True)
-        with self.log_file.open("wb") as log:
-            self.process = subprocess.Popen(
-                [str(job.python), str(CHILD), str(settings)],
-                cwd=work,
-                env=_environment(job, folder),
-                stdin=subprocess.DEVNULL,
-                stdout=log,
-                stderr=subprocess.STDOUT,
-                start_new_session=True,
-            )
+        env = environment(job, folder)
+        settings = folder / "settings.json"
+        settings.write_text(json.dumps({**self._settings(job, folder), "work": str(work), "environ": env}))
+        self.process = (launcher or NewInterpreters(job.python)).start(settings, work, self.log_file, env)
 
     def _settings(self, job: Job, folder: Path) -> dict[str, Any]:
         ini = folder / "pytest.ini"
@@ -96,6 +89,7 @@ class Child:
             "arguments": arguments,
             "events": str(self.events_file),
             "selection": str(self.selection_file),
+            "log": str(self.log_file),
             "parent": os.getpid(),
             "root": str(job.root),
             "files": job.files,
@@ -152,12 +146,14 @@ class Child:
         place = stack_place(self.log())
         if hung:
             return "did not end in time" + (f": {place}" if place else "")
-        code = self.process.returncode
+        code = self.process.returncode or 0
         if code < 0:
             return f"killed by {_signal(-code)}" + (f": {place}" if place else "")
         return f"left with exit code {code}"
 
     def log(self) -> str:
+        if not self.log_file.exists():
+            return ""
         with self.log_file.open("rb") as file:
             file.seek(max(0, self.log_file.stat().st_size - LOG_TAIL))
             return file.read().decode("utf-8", "replace")
@@ -180,7 +176,7 @@ def _signal(number: int) -> str:
         return f"signal {number}"
 
 
-def _environment(job: Job, folder: Path) -> dict[str, str]:
+def environment(job: Job, folder: Path) -> dict[str, str]:
     """The caller's environment, with the checkout's test folders importable and nothing written into the checkout."""
     env = dict(os.environ)
     path = [str(job.root / entry) for entry in job.path] + [entry for entry in [env.get("PYTHONPATH", "")] if entry]
@@ -193,4 +189,7 @@ def _environment(job: Job, folder: Path) -> dict[str, str]:
         }
     )
     env.update(job.env)
+    env.pop(
+        "PYTHONDONTWRITEBYTECODE", None
+    )  # it goes into a folder of our own; without it, importing torch takes 5 times as long
     return env

@@ -178,7 +178,10 @@ def revision(map_file: Path) -> str:
     """A digest of what decides an answer: the map, and the files that run inside the interpreter under test."""
     here = Path(__file__).parent
     hashed = hashlib.sha256()
-    files = [map_file, *(here / name for name in ("child.py", "rungs.py", "main_guard.py", "bootstrap.py"))]
+    files = [
+        map_file,
+        *(here / name for name in ("child.py", "server.py", "rungs.py", "main_guard.py", "bootstrap.py")),
+    ]
     for file in files:
         hashed.update(file.read_bytes() if file.is_file() else b"")
     return hashed.hexdigest()[:12]

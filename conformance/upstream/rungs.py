@@ -17,6 +17,7 @@ import importlib.util
 import sys
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from types import ModuleType
 from typing import Any
 
 
@@ -41,7 +42,7 @@ _INDUCTOR = (*_AOT, "inductor")
 # In the order in which more of the compiler runs; the last is the compiler as it is.
 LADDERS: dict[str, tuple[Rung, ...]] = {
     "pytorch": (
-        Rung("python", "", (), "no compiler", environ=_NO_DYNAMO),
+        Rung("python", "", (), "no compiler", off=("compiler",), environ=_NO_DYNAMO),
         Rung("eager", "capture", _CAPTURE, "Dynamo, then the graph as captured", "eager"),
         Rung("aot_eager", "decomposition", _AOT, "and AOTAutograd without decompositions", "aot_eager"),
         Rung(
@@ -63,7 +64,7 @@ LADDERS: dict[str, tuple[Rung, ...]] = {
         Rung("inductor", "cache", (*_INDUCTOR, "fusion", "passes"), "and caches: as it is"),
     ),
     "torch_tensorrt": (
-        Rung("python", "", (), "no compiler", environ=_NO_DYNAMO),
+        Rung("python", "", (), "no compiler", off=("compiler",), environ=_NO_DYNAMO),
         Rung("eager", "capture", _CAPTURE, "the graph as captured", "eager"),
         Rung(
             "trt_lowered",
@@ -75,7 +76,7 @@ LADDERS: dict[str, tuple[Rung, ...]] = {
         Rung("torch_tensorrt", "codegen", (*_INDUCTOR, "trt_lowering", "trt_engine"), "and engines: as it is"),
     ),
     "tensorrt_llm": (
-        Rung("python", "", (), "no compiler", environ=_NO_DYNAMO),
+        Rung("python", "", (), "no compiler", off=("compiler",), environ=_NO_DYNAMO),
         Rung("eager", "capture", _CAPTURE, "torch.compile with the eager backend", "eager"),
         Rung("autodeploy", "fusion", (*_INDUCTOR, "transform"), "and transforms: as it is"),
     ),
@@ -114,6 +115,7 @@ TENSORRT_BACKENDS = ("torch_tensorrt", "tensorrt")
 
 # Settings of a group; those that a version of torch does not have are left out, but one of a group must be there.
 SETTINGS: dict[str, dict[str, Any]] = {
+    "compiler": {"torch._dynamo.config.disable": True},  # for a process that had read the environment before it forked
     "passes": {
         "torch._inductor.config.pattern_matcher": False,
         "torch._inductor.config.joint_graph_constant_folding": False,
@@ -165,6 +167,15 @@ def resolve(candidates: tuple[str, ...]) -> tuple[Any, str]:
     raise NameGone(" or ".join(candidates))
 
 
+def put(owner: Any, attribute: str, value: Any) -> None:
+    """Replace a function or method, also in modules that have imported it by name."""
+    original = getattr(owner, attribute)
+    setattr(owner, attribute, value)
+    for module in list(sys.modules.values()) if isinstance(owner, ModuleType) else ():
+        if getattr(module, "__dict__", {}).get(attribute) is original:
+            setattr(module, attribute, value)
+
+
 class Ladder:
     """One rung, installed in this process: counts which layers each test entered.
 
@@ -211,7 +222,7 @@ class Ladder:
                 self.entered[layer] = self.entered.get(layer, 0) + 1
             return value
 
-        setattr(owner, attribute, probe)
+        put(owner, attribute, probe)
 
     def _replace_backends(self) -> None:
         if self.rung.backend == "trt_lowered":
@@ -230,7 +241,7 @@ class Ladder:
         def compile_shorter(model: Any, example_inputs: Any, *_: Any, **__: Any) -> Any:
             return shorter(model, example_inputs)
 
-        self._when_imported(BACKENDS["compile_fx"], lambda owner, attribute: setattr(owner, attribute, compile_shorter))
+        self._when_imported(BACKENDS["compile_fx"], lambda owner, attribute: put(owner, attribute, compile_shorter))
 
     def _leave_all_to_pytorch(self) -> None:
         """Torch-TensorRT up to its lowering passes: the lowered graph itself is what runs."""
@@ -239,8 +250,7 @@ class Ladder:
             return graph
 
         for name in ("trt_compile_module", "trt_backend_compile_module"):
-            owner, attribute = resolve(BACKENDS[name])
-            setattr(owner, attribute, lowered)
+            put(*resolve(BACKENDS[name]), lowered)
 
     def layers_of_test(self) -> dict[str, int]:
         """The layers entered since the last call, with how often."""

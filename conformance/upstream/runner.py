@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import os
 import shutil
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import groupby
 from pathlib import Path, PurePosixPath
 from queue import SimpleQueue
@@ -17,8 +17,9 @@ from conformance.upstream.batch import Batch
 from conformance.upstream.checkout import Checkout
 from conformance.upstream.failure import judge, normalized
 from conformance.upstream.interpreter import Interpreter
+from conformance.upstream.launch import Launcher, NewInterpreters, Server
 from conformance.upstream.outcome import Outcome
-from conformance.upstream.process import Child, Job
+from conformance.upstream.process import Child, Job, environment
 from conformance.upstream.stage_map import Entry, StageMap
 
 GRAPH_CACHES = ("fxgraph", "aotautograd", "dynamo")  # folders of Inductor's cache that hold whole answers
@@ -55,6 +56,7 @@ class Runner:
     ) -> None:
         self.map, self.checkout, self.python, self.options, self.folder = stage_map, checkout, python, options, folder
         self.expected = expected
+        self.launchers: dict[Path, Launcher] = {}
         package = stage_map.suite.package
         installed = python.packages.get(package, "").partition("+")[0] if package else checkout.release
         self.same_version = not checkout.release or installed == checkout.release
@@ -75,9 +77,14 @@ class Runner:
             finally:
                 slots.put(slot)
 
-        with ThreadPoolExecutor(workers) as pool:
-            for finished in [pool.submit(one, batch) for batch in self.batches(files)]:
-                finished.result()
+        try:
+            with ThreadPoolExecutor(workers) as pool:
+                for finished in [pool.submit(one, batch) for batch in self.batches(files)]:
+                    finished.result()
+        finally:
+            for launcher in self.launchers.values():
+                launcher.close()
+            self.launchers.clear()
 
     def batches(self, files: list[str]) -> list[list[str]]:
         """Files that share a process: neighbours of one folder, as many as the suite allows."""
@@ -101,7 +108,20 @@ class Runner:
             keyword=self.options.keyword,
             env={**env, **(rung.environ if rung else {})},
         )
-        return Child(job, slot, self.options.timeout, self.options.collecting)
+        return Child(job, slot, self.options.timeout, self.options.collecting, self._launcher(job, slot))
+
+    def _launcher(self, job: Job, slot: Path) -> Launcher:
+        """Forks, where the suite says what to import beforehand. A slot has one, for its children share an
+        environment."""
+        if slot not in self.launchers:
+            settings = {"preload": dict(self.map.suite.preload), "bootstrap": job.bootstrap, "root": str(job.root)}
+            bare = replace(job, env={key: value for key, value in job.env.items() if key not in _of_rung(job)})
+            self.launchers[slot] = (
+                Server(job.python, settings, slot, environment(bare, slot))
+                if self.map.suite.preload
+                else NewInterpreters(job.python)
+            )
+        return self.launchers[slot]
 
     def clear_graph_caches(self, slot: Path) -> None:
         """A batch or a rung starts without cached graphs. Compiled C++ is kept: its key is its source."""
@@ -131,6 +151,10 @@ class Runner:
         told = outcome.failure is None or outcome.failure.cause in ("missing", "private_name", "public_name")
         wanted = self.options.rungs and self.map.suite.ladder in rungs.LADDERS
         return wanted and not told and not self.expected(outcome)
+
+
+def _of_rung(job: Job) -> Mapping[str, str]:
+    return job.rung.environ if job.rung else {}
 
 
 def _needs(entry: Entry, gpus: int, slow: bool) -> str:

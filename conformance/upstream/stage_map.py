@@ -112,6 +112,9 @@ class Suite:
     bootstrap: str = ""  # what child.py does before the tests are imported
     ladder: str = ""  # whose rungs a failing test is run under; empty: none
     batch: int = 1  # files of one folder that share a process, where upstream runs them so, too
+    # Modules to import once, for all files ("") and for those with a word in their text; children are forks of the process
+    # that did so. Empty: they are new interpreters.
+    preload: Mapping[str, list[str]] = field(default_factory=dict)
     env: Mapping[str, str] = field(default_factory=dict)
 
 

@@ -20,14 +20,17 @@ from conformance.upstream.results import PREFIX
 from conformance.verdict import Verdict
 
 SHOWN = ("pass", "fail", "error", "timeout", "xfail", "xpass", "unavailable")
-BAD = ("fail", "error", "timeout", "xpass")
+FAILS = ("fail", "error", "timeout")
+PASSES = ("pass", "xpass")
+BAD = (*FAILS, "xpass")  # unexpected
 
 
 @dataclass(frozen=True)
 class Cause:
-    """Failures with the same first line at the same rung: most likely one cause."""
+    """Failures with the same first line at the same rung: most likely one cause, whatever stages the tests belong
+    to."""
 
-    stage: str
+    stages: tuple[str, ...]
     fails_from: str
     line: str
     tests: tuple[str, ...]
@@ -61,14 +64,15 @@ class Against:
 
     tests: dict[str, list[str]]
     by_stage: dict[str, Counter[str]]
+    causes: Counter[str] = field(default_factory=Counter)  # of what is new
 
 
 KINDS = {
     "new": "fails, and did not before",
-    "fixed": "passes, and failed before",
+    "fixed": "passes, and failed before, expected or not",
     "still": "fails in both",
-    "moved": "ran before; now only a private name is missing",
-    "gone": "ran before, and does not now for another reason",
+    "moved": "passed before; now only a private name is missing",
+    "gone": "passed before, and does not run now for another reason",
 }
 
 
@@ -79,7 +83,7 @@ def upstream_cells(run: Run) -> dict[str, dict[str, Any]]:
 
 def summarize(cells: Mapping[str, Mapping[str, Any]]) -> Summary:
     found = Summary()
-    groups: dict[tuple[str, str, str], list[str]] = defaultdict(list)
+    groups: dict[tuple[str, str], list[tuple[Cell, str]]] = defaultdict(list)
     for name, line in cells.items():
         cell, verdict, facts = Cell.parse(name), str(line["verdict"]), line.get("observation") or {}
         if facts.get("cause") == "private_name":
@@ -88,14 +92,26 @@ def summarize(cells: Mapping[str, Mapping[str, Any]]) -> Summary:
             found.verdicts[cell.stage.value][verdict] += 1
         if verdict in BAD:
             first = (line.get("findings") or [{}])[0].get("detail") or line.get("reason") or verdict
-            groups[cell.stage.value, str(facts.get("fails_from") or facts.get("cause") or verdict), str(first)].append(
-                cell.micrograph
-            )
+            start = str(facts.get("fails_from") or facts.get("cause") or verdict)
+            groups[str(facts.get("rung") or start), str(first)].append((cell, start))
         elif verdict == Verdict.UNAVAILABLE.value:
             found.reasons[_family_of_reason(str(line.get("reason")))] += 1
-    ordered = sorted(groups.items(), key=lambda item: (-len(item[1]), item[0]))
-    found.causes = [Cause(stage, start, first, tuple(tests)) for (stage, start, first), tests in ordered]
+    found.causes = sorted((_cause(first, tests) for (_, first), tests in groups.items()), key=_by_size)
     return found
+
+
+def _cause(first: str, tests: list[tuple[Cell, str]]) -> Cause:
+    stages = {cell.stage for cell, _ in tests}
+    return Cause(
+        tuple(stage.value for stage in STAGES if stage in stages),
+        tests[0][1],
+        first,
+        tuple(cell.micrograph for cell, _ in tests),
+    )
+
+
+def _by_size(cause: Cause) -> tuple[Any, ...]:
+    return -len(cause.tests), cause.stages, cause.fails_from, cause.line
 
 
 def _family_of_reason(reason: str) -> str:
@@ -108,26 +124,31 @@ def against(cells: Mapping[str, Mapping[str, Any]], older: Mapping[str, Mapping[
     now, then = _by_test(cells), _by_test(older)
     tests: dict[str, list[str]] = {kind: [] for kind in KINDS}
     stages: dict[str, Counter[str]] = defaultdict(Counter)
+    files = {test.partition("::")[0] for test in now}
     for test in sorted({*now, *then}):
-        collection = f"{test.partition('::')[0]}::{COLLECTION}"
-        kind = _kind(now.get(test) or now.get(collection), then.get(test), absent=test not in now)
-        if kind and test != collection:
+        file = test.partition("::")[0]
+        collection = f"{file}::{COLLECTION}"
+        if test == collection or file not in files:  # a file that was not asked for says nothing
+            continue
+        kind = _kind(now.get(test), then.get(test), now.get(collection))
+        if kind:
             tests[kind].append(test)
             stages[str((now.get(test) or then[test])["cell"]).partition("/")[0]][kind] += 1
-    return Against(tests, dict(stages))
+    causes = Counter(str((now[test].get("observation") or {}).get("cause") or "unknown") for test in tests["new"])
+    return Against(tests, dict(stages), causes)
 
 
-def _kind(now: Mapping[str, Any] | None, then: Mapping[str, Any] | None, absent: bool) -> str:
-    """Which of KINDS a test is; empty where nothing is to be told. `now` is the file's collection if the test is
-    absent."""
-    failed, failed_before = (line is not None and line["verdict"] in BAD for line in (now, then))
-    if failed and not absent:
-        return "still" if failed_before else "new"
-    if not failed_before and (then is None or then["verdict"] != Verdict.PASS.value):
+def _kind(now: Mapping[str, Any] | None, then: Mapping[str, Any] | None, collection: Mapping[str, Any] | None) -> str:
+    """Which of KINDS a test is; empty where nothing is to be told. `collection` is what became of the newer file."""
+    before, after = (str(line["verdict"]) if line else "" for line in (then, now))
+    if after in FAILS:
+        return "still" if before in FAILS else "new"
+    if after in PASSES:
+        return "fixed" if before in (*FAILS, Verdict.XFAIL.value) else ""
+    if before != Verdict.PASS.value or after == Verdict.XFAIL.value:
         return ""
-    if not absent and now is not None and now["verdict"] == Verdict.PASS.value:
-        return "fixed" if failed_before else ""
-    return "moved" if now is not None and (now.get("observation") or {}).get("cause") == "private_name" else "gone"
+    cause = ((now or collection or {}).get("observation") or {}).get("cause")
+    return "moved" if cause == "private_name" else "gone"
 
 
 def _by_test(cells: Mapping[str, Mapping[str, Any]]) -> dict[str, Mapping[str, Any]]:
@@ -172,7 +193,11 @@ def _cause_table(found: Summary, most: int) -> Table:
     for cause in found.causes[:most]:
         start = CAUSES.get(cause.fails_from, cause.fails_from)
         table.add_row(
-            str(len(cause.tests)), cause.stage, start, Text(cause.line[:140]), Text(cause.tests[0].removeprefix(PREFIX))
+            str(len(cause.tests)),
+            ", ".join(cause.stages),
+            start,
+            Text(cause.line[:140]),
+            Text(cause.tests[0].removeprefix(PREFIX)),
         )
     if len(found.causes) > most:
         table.add_row("", "", "", f"and {len(found.causes) - most} more causes", "")
@@ -186,7 +211,9 @@ def _against_table(compared: Against, most: int) -> RenderableType:
             table.add_row(stage.value, *(str(counter[kind] or "") for kind in KINDS))
     legend = Text("; ".join(f"{kind}: {meaning}" for kind, meaning in KINDS.items()), style="dim")
     new = compared.tests["new"]
-    lines = [Text(f"new: {test.removeprefix(PREFIX)}") for test in new[:most]]
+    causes = "; ".join(f"{count} × {CAUSES.get(cause, cause)}" for cause, count in compared.causes.most_common())
+    told = [Text(f"what is new by cause: {causes}")] if causes else []
+    lines = [*told] + [Text(f"new: {test.removeprefix(PREFIX)}") for test in new[:most]]
     return Group(table, legend, *lines, *([Text(f"and {len(new) - most} more")] if len(new) > most else []))
 
 

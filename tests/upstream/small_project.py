@@ -76,6 +76,7 @@ path = ["tests"]
 signs = ["tests", "version.txt"]
 version = "version.txt"
 ladder = "LADDER"
+preload = PRELOAD
 
 [[map]]
 tests = "tests/test_*.py"
@@ -120,8 +121,10 @@ class Small:
         file.parent.mkdir(parents=True, exist_ok=True)
         file.write_text(text)
 
-    def write_map(self, text: str = MAP, ladder: str = "") -> None:
-        (self.maps / "small.toml").write_text(text.replace("LADDER", ladder))
+    def write_map(self, text: str = MAP, ladder: str = "", preload: tuple[str, ...] = ()) -> None:
+        table = f'{{ "" = {json.dumps(preload)} }}' if preload else "{}"
+        filled = text.replace("LADDER", ladder).replace("PRELOAD", table)
+        (self.maps / "small.toml").write_text(filled)
 
     def expect(self, text: str) -> None:
         (self.maps / "expected" / "small.toml").write_text(text)

@@ -83,6 +83,9 @@ def test_the_map_is_checked_and_listed(small: Small, command: Command) -> None:
     assert code == 0 and printed.splitlines() == [
         "fusion (and cache)           cpu        tests/test_plain.py: anything"
     ]
+    _, printed = command(*here, "--list", "-f", "*_plain.py", "-f", "tests/test_*.py")
+    listed = [line.split()[-2] for line in printed.splitlines()]
+    assert listed[0] == "tests/test_plain.py:" and len(listed) == len(set(listed)) == 6, "in the order of -f, each once"
 
 
 @pytest.mark.usefixtures("no_torch")

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import importlib
 import itertools
+import sys
 from pathlib import Path
+from types import ModuleType
 from typing import Any
 
 import pytest
@@ -58,7 +60,7 @@ def test_the_first_rung_that_fails_in_the_same_way_names_the_stage(
     """A compiler of three steps, switched by a variable of the environment."""
     monkeypatch.setitem(rungs.LADDERS, "small", SMALL_LADDER)
     small.write("tests/test_compiler.py", SMALL_COMPILER)
-    small.write_map(ladder="small")
+    small.write_map(ladder="small", preload=("unittest",))
     found = small.run(["tests/test_compiler.py"])
     told = {name.rpartition("::test_")[2]: line["observation"] for name, line in found.items() if "::test_" in name}
     assert all("fails_from" in facts for facts in told.values()), {
@@ -117,6 +119,17 @@ def test_a_test_that_passes_when_it_is_run_alone_is_said_to(small: Small, monkey
     line = small.run(["tests/test_order.py"])["tests/test_order.py::test_b"]
     assert line["verdict"] == "fail"
     assert line["observation"]["fails_from"] == "passes when it is run alone"
+
+
+def test_a_function_is_replaced_where_it_was_imported_by_name_too() -> None:
+    owner, user = ModuleType("owner_module"), ModuleType("user_module")
+    owner.work = user.work = lambda: "old"  # type: ignore[attr-defined]
+    sys.modules["user_module"] = user
+    try:
+        rungs.put(owner, "work", lambda: "new")
+    finally:
+        del sys.modules["user_module"]
+    assert owner.work() == user.work() == "new"
 
 
 def test_every_ladder_goes_from_no_compiler_to_the_whole() -> None:

@@ -17,7 +17,9 @@ PLAIN = "tests/test_plain.py"
 
 @pytest.fixture(scope="module")
 def lines(tmp_path_factory: pytest.TempPathFactory) -> dict[str, dict[str, object]]:
+    """What became of every test. Its processes are forks, as those of the real suites; other tests start new ones."""
     small = Small(tmp_path_factory.mktemp("small"))
+    small.write_map(preload=("unittest",))
     files = [
         "tests/test_plain.py",
         "tests/test_functions.py",
@@ -103,6 +105,22 @@ def test_a_file_that_cannot_be_imported(small: Small) -> None:
     )
 
 
+def test_a_private_attribute_that_the_test_asks_for(small: Small) -> None:
+    """An object of the compiler without the attribute: the test is of another version. Not so where the compiler asks."""
+    installed = small.folder / "site-packages" / "torch"
+    installed.mkdir(parents=True)
+    (installed / "__init__.py").write_text("class Graph: pass\ndef work(): return Graph().lost\n")
+    tests = "import sys\nsys.path.insert(0, {path!r})\nimport torch\n"
+    tests += "def test_asks(): torch.Graph()._old\ndef test_compiler_asks(): torch.work()\n"
+    small.write("tests/test_asks.py", tests.format(path=str(installed.parent)))
+    found = small.run(["tests/test_asks.py"], version="2.0", rungs=False)
+    assert found["tests/test_asks.py::test_asks"]["observation"] == {
+        "cause": "private_name",
+        "name": "torch.Graph._old",
+    }
+    assert found["tests/test_asks.py::test_compiler_asks"]["observation"]["cause"] == "exception"
+
+
 def test_a_crash_while_importing_ends_the_file_and_not_the_run(small: Small) -> None:
     small.write("tests/test_dies.py", "import os\nos._exit(9)\n")
     found = small.run(["tests/test_dies.py", "tests/test_functions.py"])
@@ -170,7 +188,9 @@ Small.opened(pathlib.Path(sys.argv[3])).run(["tests/test_long.py"], timeout=400.
 """
 
 
-def test_a_killed_run_leaves_no_test_running(small: Small, tmp_path: Path) -> None:
+@pytest.mark.parametrize("preload", [(), ("unittest",)], ids=["new interpreter", "fork"])
+def test_a_killed_run_leaves_no_test_running(small: Small, tmp_path: Path, preload: tuple[str, ...]) -> None:
+    small.write_map(preload=preload)
     small.write("tests/test_long.py", LONG.format(pid=tmp_path / "pid"))
     here = Path(__file__).resolve().parent
     parent = subprocess.Popen([sys.executable, "-c", RUN, str(here), str(here.parents[1]), str(small.folder)])

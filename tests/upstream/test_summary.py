@@ -33,6 +33,8 @@ NEW = dict(
         line("test_b", "fail", first="E: one", fails_from="decomposition"),
         line("test_c", "fail", first="E: one", fails_from="decomposition"),
         line("test_d", "fail", first="E: one", fails_from="codegen"),
+        line("test_i", "fail", "codegen", first="E: one", fails_from="decomposition"),
+        line("test_j", "xpass"),
         line("test_e", "error", "codegen", first="killed by SIGSEGV", cause="crash"),
         line("test_f", "unavailable", cause="private_name", name="torch._x.y"),
         line("test_g", "pass", "codegen"),
@@ -47,44 +49,49 @@ OLD = dict(
         line("test_d", "pass", "postgrad"),
         line("test_f", "pass"),
         line("test_h", "pass"),
+        line("test_j", "xfail"),
+        ("fusion/inductor/cpu/upstream:t/test_not_asked_for.py::test_k", {"verdict": "pass"}),
     ]
 )
 
 
 def test_one_first_line_at_one_rung_is_one_cause() -> None:
     found = summary.summarize(NEW)
-    assert [(cause.stage, cause.fails_from, len(cause.tests)) for cause in found.causes] == [
-        ("fusion", "decomposition", 2),
-        ("codegen", "crash", 1),
-        ("fusion", "codegen", 1),
+    assert [(cause.stages, cause.fails_from, len(cause.tests)) for cause in found.causes] == [
+        (("fusion", "codegen"), "decomposition", 3),
+        (("codegen",), "crash", 1),
+        (("fusion",), "codegen", 1),
+        (("fusion",), "xpass", 1),
     ]
-    assert (found.tests, found.ran, found.unexpected) == (7, 6, 4)
+    assert (found.tests, found.ran, found.unexpected) == (9, 8, 6)
     assert found.moved_names == {"torch._x.y": 1}
 
 
 def test_every_test_is_sorted_against_an_older_record() -> None:
     compared = summary.against(NEW, OLD)
     assert {kind: [test[-1] for test in tests] for kind, tests in compared.tests.items()} == {
-        "new": ["b", "d", "e"],
-        "fixed": ["a"],
+        "new": ["b", "d", "e", "i"],
+        "fixed": ["a", "j"],
         "still": ["c"],
         "moved": ["f"],
         "gone": ["h"],
     }
-    assert compared.by_stage["fusion"] == {"new": 2, "fixed": 1, "still": 1, "moved": 1, "gone": 1}
+    assert compared.causes == {"unknown": 3, "crash": 1}
+    assert compared.by_stage["fusion"] == {"new": 2, "fixed": 2, "still": 1, "moved": 1, "gone": 1}
 
 
 def test_tests_of_a_file_that_no_longer_imports_are_told_apart() -> None:
     new = dict([line("(collection)", "unavailable", cause="private_name", name="torch._x.y")])
     compared = summary.against(new, OLD)
-    assert [len(compared.tests[kind]) for kind in ("moved", "gone", "new")] == [6, 0, 0]
+    assert [len(compared.tests[kind]) for kind in ("moved", "gone", "new")] == [4, 0, 0]
 
 
 def test_what_a_person_reads() -> None:
     console = Console(width=160, record=True, file=io.StringIO())
     summary.show(summary.summarize(NEW), summary.against(NEW, OLD), console)
     text = console.export_text()
-    assert "7 tests, 6 run" in text
-    assert "3 causes of 4 failures" in text
+    assert "9 tests, 8 run" in text
+    assert "4 causes of 6 failures" in text
     assert "torch._x.y ×1" in text
     assert "new: t/test_x.py::test_b" in text
+    assert "1 × the process died" in text
