@@ -12,13 +12,13 @@ import torch
 
 from conformance import oracle
 from conformance.errors import first_line
-from conformance.oracle import Difference, Outcome
 from conformance.ops.call import Call, Key
 from conformance.ops.form import ERRORS, calls_of, error_calls
 from conformance.ops.judgement import EagerRefuses, Expected, differences, expected, outcomes
 from conformance.ops.operator import Operator
 from conformance.ops.rung import Compile, Rung, is_library
 from conformance.ops.seam import seam
+from conformance.oracle import Difference, Outcome
 from conformance.verdict import Kind
 
 Say = Callable[[Any], None]

@@ -243,7 +243,7 @@ def form_names(wanted: Sequence[str]) -> tuple[str, ...]:
 
 def calls_of(operator: Operator, dtype: str, forms: Sequence[str], count: int) -> Iterator[Call]:
     """The calls of an operator in a dtype: up to `count` samples in every form that they can take."""
-    plain = [call for call in map(lambda pair: _call(operator, dtype, *pair), _chosen(operator, dtype, count)) if call]
+    plain = [_call(operator, dtype, index, sample) for index, sample in _chosen(operator, dtype, count)]
     for form in forms:
         if form == ERRORS:
             continue
@@ -296,7 +296,7 @@ def _looks(sample: Any) -> str:
     return repr((args, kwargs, [(tuple(t.shape), t.dtype) for t in tensors]))
 
 
-def _call(operator: Operator, dtype: str, index: int, sample: Any) -> Call | None:
+def _call(operator: Operator, dtype: str, index: int, sample: Any) -> Call:
     (args, kwargs), tensors = with_holes(((sample.input, *sample.args), sample.kwargs))
     plain = tuple(tensor.detach().resolve_conj().resolve_neg() for tensor in tensors)
     return Call(Key(dtype, "plain", index), operator.function, args, kwargs, plain)

@@ -9,9 +9,9 @@ from typing import Any
 import torch
 
 from conformance import oracle
-from conformance.oracle import Difference, Outcome, Reference
 from conformance.ops.call import Call
 from conformance.ops.operator import Operator
+from conformance.oracle import Difference, Outcome, Reference
 from conformance.torch_seam import pytree
 from conformance.verdict import Kind
 
@@ -147,7 +147,7 @@ def exact(call: Call, tensors: tuple[torch.Tensor, ...]) -> Outcome | None:
 def _within(outcome: Outcome, eager: Outcome, tolerance: tuple[float, float]) -> bool:
     """Is every value within the tolerance that the operator's own tests have?"""
     rtol, atol = tolerance
-    if not rtol and not atol or len(outcome.outputs) != len(eager.outputs):
+    if (not rtol and not atol) or len(outcome.outputs) != len(eager.outputs):
         return False
     pairs = [*zip(outcome.outputs, eager.outputs, strict=True)]
     pairs += [(outcome.inputs[name], want) for name, want in eager.inputs.items() if name in outcome.inputs]

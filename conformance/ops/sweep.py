@@ -61,7 +61,7 @@ class Sweep:
         """The results of each task as it ends. `done`: cells that a record has already."""
         waiting = [_Work(task) for task in self._tasks(frozenset(done))]
         while waiting:
-            work = {index: one for index, one in enumerate(waiting)}
+            work = dict(enumerate(waiting))
             waiting = []
             pool = Pool(workers, self.limit, MEMORY)
             for event in pool.run([Job(index, examine, (one.task,)) for index, one in work.items()]):
@@ -99,7 +99,7 @@ class _Work:
         rung, keys = self.begun.rung, self.begun.keys
         suspects = frozenset(keys) | self.task.alone
         if not rung:
-            self.skipped |= {key: f"eager itself: {death.reason}" for key in keys}
+            self.skipped |= dict.fromkeys(keys, f"eager itself: {death.reason}")
         elif len(keys) == 1 or self.deaths > 50:
             kind = Kind.TIMEOUT if death.timeout else Kind.CRASH
             for key in keys:
