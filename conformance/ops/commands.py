@@ -18,7 +18,7 @@ from conformance.record import Run, is_unexpected, read
 if TYPE_CHECKING:
     from conformance.ops.sweep import Sweep
 
-STAGES = ("decomposition", "runtime")
+STAGES = ("decomposition", "codegen", "runtime")
 INTERRUPTED = 130
 
 
@@ -122,9 +122,16 @@ def _sweep(
     if not rungs:
         has = ", ".join(rung.stage.value for rung in ladder.rungs)
         raise UsageError(f"{backend} has no such stage in a sweep of operators: it has {has}")
-    check = None if no_confirm else ladder.check
     return Sweep(
-        backend, ladder.target, tuple(known[name] for name in chosen), tuple(names), wanted, samples, rungs, check
+        backend,
+        ladder.target,
+        tuple(known[name] for name in chosen),
+        tuple(names),
+        wanted,
+        samples,
+        rungs,
+        None if no_confirm else ladder.check,
+        ladder.eager,
     )
 
 

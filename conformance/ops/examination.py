@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+import warnings
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
@@ -11,10 +12,10 @@ from typing import Any
 import torch
 
 from conformance import oracle
-from conformance.errors import first_line
+from conformance.errors import CannotRun, first_line
 from conformance.ops.call import Call, Key
 from conformance.ops.form import ERRORS, calls_of, error_calls
-from conformance.ops.judgement import EagerRefuses, Expected, differences, expected, outcomes
+from conformance.ops.judgement import EagerRefuses, Expected, OnTarget, differences, expected, outcomes
 from conformance.ops.operator import Operator
 from conformance.ops.rung import Compile, Rung, is_library
 from conformance.ops.seam import seam
@@ -26,6 +27,7 @@ Say = Callable[[Any], None]
 # How a call was compiled. The words of the coverage table, the worst last.
 COMPILED, DECOMPOSED, LIBRARY, FALLBACK = "compiled", "decomposed", "library call", "fallback"
 WRONG, REFUSES, CRASH = "wrong", "refuses", "crash"
+NOT_HERE = "cannot be run here"  # an interpreter's limit: nothing can be said of the compiler
 WORDS = (COMPILED, DECOMPOSED, LIBRARY, FALLBACK, WRONG, REFUSES, CRASH)
 
 
@@ -74,6 +76,7 @@ class Task:
     errors: bool = False
     done: frozenset[tuple[str, Key]] = frozenset()
     alone: frozenset[Key] = frozenset()
+    eager: OnTarget | None = None  # a module as the target runs it uncompiled; None: as it is
     check: Rung | None = None  # the whole program: what a finding of an earlier rung is confirmed with
 
     def calls(self) -> Iterator[Call]:
@@ -86,6 +89,7 @@ class Task:
 def examine(task: Task, say: Say) -> None:
     """Judge every call of the task at every rung. A call that is wrong at one rung does not go to the next."""
     torch.set_num_threads(1)
+    warnings.simplefilter("ignore")  # of what torch deprecates
     known = list(_in_eager(task, say))
     for rung in task.rungs:
         name = rung.stage.value
@@ -109,7 +113,7 @@ def _in_eager(task: Task, say: Say) -> Iterator[Expected]:
             continue
         say(Begun("", (call.key,)))
         try:
-            yield expected(call)
+            yield expected(call, task.eager)
         except EagerRefuses as refusal:
             say(Skipped(call.key, str(refusal)[:200]))
 
@@ -142,7 +146,11 @@ class Examination:
 
     def run(self, work: Sequence[Expected]) -> Iterator[Judged]:
         for chunk in self._chunks(work):
-            yield from self._chunk(chunk)
+            for judged in self._chunk(chunk):
+                if judged.how == NOT_HERE:
+                    self.say(Skipped(judged.key, judged.note))
+                else:
+                    yield judged
 
     def _chunks(self, work: Sequence[Expected]) -> Iterator[list[Expected]]:
         """Calls that can share a compile: with gradients or without, called once or twice. One that raises stands alone."""
@@ -201,6 +209,8 @@ class Examination:
                 fallback = first_line(broken)
                 with self.rung.compile([one.call], whole=False) as made:
                     left = self._called([one], made)[0]
+        except CannotRun as reason:
+            return Judged(self.rung.stage.value, key, NOT_HERE, note=f"cannot be run here: {reason}"[:200])
         except Exception as error:
             if one.call.raises:
                 return Judged(self.rung.stage.value, key, DECOMPOSED, seconds=time.perf_counter() - started)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -15,6 +15,7 @@ from conformance.oracle import Difference, Outcome, Reference
 from conformance.torch_seam import pytree
 from conformance.verdict import Kind
 
+OnTarget = Callable[[torch.nn.Module], Callable[..., Any]]  # a module as a target runs it uncompiled
 VALUES = (Kind.WRONG_RESULT, Kind.NUMERIC_DRIFT, Kind.LOST_MUTATION)
 WIDE = {torch.complex64: torch.complex128, torch.float32: torch.float64, torch.float16: torch.float64}
 
@@ -32,14 +33,16 @@ class Expected:
     second: Reference | None = None
 
 
-def expected(call: Call) -> Expected:
-    """Run the call in eager. Raises `EagerRefuses` where eager does not take it, or where the answer is not specified."""
-    first = _reference(call, call.tensors)
-    return Expected(call, first, _reference(call, call.again) if call.again else None)
+def expected(call: Call, on_target: OnTarget | None = None) -> Expected:
+    """Run the call in eager, on the target where that is not the CPU. Raises `EagerRefuses` where eager does not take it, or where the
+    answer is not specified."""
+    function = on_target(call.module) if on_target is not None else call.module
+    first = _reference(call, call.tensors, function)
+    return Expected(call, first, _reference(call, call.again, function) if call.again else None)
 
 
-def _reference(call: Call, tensors: tuple[torch.Tensor, ...]) -> Reference:
-    eager = oracle.run(call.module, oracle.clone_inputs(tensors))
+def _reference(call: Call, tensors: tuple[torch.Tensor, ...], function: Callable[..., Any]) -> Reference:
+    eager = oracle.run(function, oracle.clone_inputs(tensors))
     if call.raises:
         if eager.error is None:
             raise EagerRefuses("eager takes the call")

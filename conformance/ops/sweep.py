@@ -10,6 +10,7 @@ from typing import Any
 from conformance.ops.call import Key
 from conformance.ops.cells import Results
 from conformance.ops.examination import CRASH, Begun, Judged, Skipped, Task, examine
+from conformance.ops.judgement import OnTarget
 from conformance.ops.operator import Operator
 from conformance.ops.rung import Rung
 from conformance.processes import Death, Job, Pool
@@ -32,6 +33,7 @@ class Sweep:
     samples: int
     rungs: tuple[Rung, ...]
     check: Rung | None = None
+    eager: OnTarget | None = None
     limit: float = LIMIT
 
     def cell(self, stage: str, operator: Operator, dtype: str) -> str:
@@ -52,7 +54,7 @@ class Sweep:
                 dtypes = tuple(names[at : at + DTYPES_A_PROCESS])
                 task = Task(
                     operator, dtypes, self.forms, self.samples, self.rungs, dtypes[:1] == tuple(errors_with),
-                    check=self.check,
+                    check=self.check, eager=self.eager,
                 )  # fmt: skip
                 if not all(cell in done for cell in self._cells(task)):
                     yield task
