@@ -79,11 +79,18 @@ class Task:
     eager: OnTarget | None = None  # a module as the target runs it uncompiled; None: as it is
     check: Rung | None = None  # the whole program: what a finding of an earlier rung is confirmed with
 
-    def calls(self) -> Iterator[Call]:
+    def calls(self) -> Iterator[Call | Skipped]:
+        """The calls; where the database cannot make its samples here, why not."""
         for dtype in self.dtypes:
-            yield from calls_of(self.operator, dtype, self.forms, self.samples)
+            try:
+                yield from calls_of(self.operator, dtype, self.forms, self.samples)
+            except Exception as error:
+                yield Skipped(Key(dtype, "plain", 0), f"the database cannot make its samples: {first_line(error)}")
         if self.errors and ERRORS in self.forms:
-            yield from error_calls(self.operator)
+            try:
+                yield from error_calls(self.operator)
+            except Exception as error:
+                yield Skipped(Key(self.dtypes[0], ERRORS, 0), f"the database cannot make them: {first_line(error)}")
 
 
 def examine(task: Task, say: Say) -> None:
@@ -109,6 +116,9 @@ def examine(task: Task, say: Say) -> None:
 def _in_eager(task: Task, say: Say) -> Iterator[Expected]:
     """What eager gives for each call; calls that it refuses are said to be skipped."""
     for call in task.calls():
+        if isinstance(call, Skipped):
+            say(call)
+            continue
         if ("", call.key) in task.done:
             continue
         say(Begun("", (call.key,)))
@@ -160,8 +170,10 @@ class Examination:
             apart = call.key if call.raises or call.key in self.alone else None
             groups.setdefault((call.grad, bool(call.again), apart), []).append(one)
         for members in groups.values():
-            for at in range(0, len(members), self.rung.width):
-                yield members[at : at + self.rung.width]
+            # With symbolic sizes, guards and their solver cost more with every call.
+            width = max(self.rung.width // 6, 1) if members[0].call.again else self.rung.width
+            for at in range(0, len(members), width):
+                yield members[at : at + width]
 
     def _chunk(self, chunk: list[Expected]) -> Iterator[Judged]:
         started = time.perf_counter()
@@ -179,17 +191,24 @@ class Examination:
             return
         seconds = (time.perf_counter() - started) / len(chunk)
         for index, (one, seen) in enumerate(zip(chunk, left, strict=True)):
-            if self._compared(one, seen):
+            try:
+                found = self._compared(one, seen)
+            except CannotRun as reason:
+                yield self._not_here(one, reason)
+                continue
+            if found:
                 alone = self._single(one)
-                if not alone.findings:
-                    alone = self._beside(one, seen, alone, len(chunk))
+                if not alone.findings and alone.how != NOT_HERE:
+                    alone = self._beside(one, found, alone, len(chunk))
                 yield alone
             else:
                 yield self._right(one, made, index, seconds)
 
-    def _beside(self, one: Expected, seen: list[Outcome], alone: Judged, count: int) -> Judged:
+    def _not_here(self, one: Expected, reason: CannotRun) -> Judged:
+        return Judged(self.rung.stage.value, one.call.key, NOT_HERE, note=f"cannot be examined here: {reason}"[:200])
+
+    def _beside(self, one: Expected, found: list[Difference], alone: Judged, count: int) -> Judged:
         """Right alone and wrong in a wide graph."""
-        found = self._compared(one, seen)
         alone.findings = [
             (each.kind.value, f"in one graph with {count - 1} calls more, and right alone: {each}") for each in found
         ]
@@ -210,14 +229,18 @@ class Examination:
                 with self.rung.compile([one.call], whole=False) as made:
                     left = self._called([one], made)[0]
         except CannotRun as reason:
-            return Judged(self.rung.stage.value, key, NOT_HERE, note=f"cannot be run here: {reason}"[:200])
+            return self._not_here(one, reason)
         except Exception as error:
             if one.call.raises:
                 return Judged(self.rung.stage.value, key, DECOMPOSED, seconds=time.perf_counter() - started)
             found = [Difference(Kind.CRASH, "call", first_line(error))]
             return self._wrong(one, found, REFUSES, time.perf_counter() - started)
         seconds = time.perf_counter() - started
-        if found := self._compared(one, left):
+        try:
+            found = self._compared(one, left)
+        except CannotRun as reason:
+            return self._not_here(one, reason)
+        if found:
             return self._wrong(one, found, WRONG, seconds)
         if fallback:
             return Judged(self.rung.stage.value, key, FALLBACK, seconds=seconds, note=f"graph break: {fallback[:160]}")
@@ -240,10 +263,14 @@ class Examination:
         return left
 
     def _compared(self, one: Expected, left: list[Outcome]) -> list[Difference]:
-        found = differences(self.operator, one.call, left[0], one.first)
-        if not found and one.second is not None:
-            for difference in differences(self.operator, one.call, left[1], one.second, again=True):
-                found.append(Difference(difference.kind, difference.where, f"in the second call {difference.detail}"))
+        """Where the call differs from eager. Raises `CannotRun` where the two cannot be compared: that is our failure."""
+        try:
+            found = differences(self.operator, one.call, left[0], one.first)
+            if not found and one.second is not None:
+                for each in differences(self.operator, one.call, left[1], one.second, again=True):
+                    found.append(Difference(each.kind, each.where, f"in the second call {each.detail}"))
+        except Exception as error:
+            raise CannotRun(f"the results cannot be compared: {first_line(error)}") from error
         return found
 
     def _wrong(self, one: Expected, found: list[Difference], how: str, seconds: float) -> Judged:

@@ -102,6 +102,8 @@ class _Work:
         suspects = frozenset(keys) | self.task.alone
         if not rung:
             self.skipped |= dict.fromkeys(keys, f"eager itself: {death.reason}")
+        elif not death.timeout and "exit code" in death.reason:  # an exception of ours: no word about the compiler
+            self.skipped |= dict.fromkeys(keys, f"the examination failed: {death.reason}")
         elif len(keys) == 1 or self.deaths > 50:
             kind = Kind.TIMEOUT if death.timeout else Kind.CRASH
             for key in keys:
