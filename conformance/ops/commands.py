@@ -35,6 +35,7 @@ INTERRUPTED = 130
 )
 @click.option("--layouts", is_flag=True, help="the forms plain, transposed, expanded and sliced, which are the default")
 @click.option("--samples", type=click.IntRange(1, 24), default=3, help="samples of an operator in a dtype (default: 3)")
+@click.option("--width", type=click.IntRange(1), help="calls in one compile (default: the stage's own; 1: each alone)")
 @click.option(
     "-s", "--stage", multiple=True, type=click.Choice(STAGES), help="how far (default: decomposition, then runtime)"
 )
@@ -57,6 +58,7 @@ def ops(
     form: tuple[str, ...],
     layouts: bool,
     samples: int,
+    width: int | None,
     stage: tuple[str, ...],
     no_confirm: bool,
     workers: int | None,
@@ -80,6 +82,8 @@ def ops(
     sweep = _sweep(
         backend, target, globs, dtype, (*form, *(["layouts"] if layouts else [])), samples, stage, no_confirm
     )
+    for rung in sweep.rungs:
+        rung.width = width or rung.width
     if listed:
         for operator in sweep.operators:
             click.echo(f"{operator.name}: {' '.join(name for name in operator.dtypes() if name in sweep.dtypes)}")
