@@ -68,7 +68,7 @@ def left_in_torch(log: Any, calls: Sequence[Call]) -> list[list[str]]:
     found: list[list[str]] = [[] for _ in calls]
     if log.lowered is None:
         return found
-    belongs = owners(log.lowered, calls)
+    belongs = owners(log.lowered, calls, range(sum(len(call.tensors) for call in calls)))
     outside = log.partitioned if log.engines else log.lowered
     for node in outside.graph.nodes if outside is not None else ():
         if node.op == "call_function" and isinstance(node.target, OpOverload) and node.name in belongs:

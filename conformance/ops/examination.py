@@ -283,7 +283,7 @@ class Examination:
         return judged
 
     def _right(self, one: Expected, made: Compile, index: int, seconds: float) -> Judged:
-        how = DECOMPOSED
+        how = COMPILED if made.kernels else DECOMPOSED
         if made.externs:
             externs = made.externs[index]
             others = [name for name in externs if not is_library(name)]

@@ -6,6 +6,7 @@ and which calls of a library."""
 from __future__ import annotations
 
 import os
+import re
 import tempfile
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
@@ -38,6 +39,9 @@ class Compile:
     ops: list[Counter[str]] = field(default_factory=list)
     externs: list[list[str]] = field(default_factory=list)
     kernels: list[bool] = field(default_factory=list)
+    inputs: list[int] = field(
+        default_factory=list
+    )  # which tensors of the program the captured graph takes: it drops unused ones
 
 
 class Rung(Protocol):
@@ -63,15 +67,20 @@ class Decomposed:
 
         def keep(gm: fx.GraphModule, _: Any) -> Any:
             if not made.ops and whole:
-                made.ops = ops_by_call(gm, calls)
+                made.ops = ops_by_call(gm, calls, made.inputs)
             return seam.boxed(gm)
 
-        backend = seam.aot_autograd(
+        aot = seam.aot_autograd(
             fw_compiler=keep,
             bw_compiler=lambda gm, _: seam.boxed(gm),
             decompositions=inductor.select_decompositions,
             partition_fn=seam.partition,
         )
+
+        def backend(gm: fx.GraphModule, inputs: Any) -> Any:
+            made.inputs = taken(gm)
+            return aot(gm, inputs)
+
         with fresh():
             made.function = torch.compile(program(calls).function, backend=backend, fullgraph=whole)
             yield made
@@ -86,17 +95,23 @@ class Compiled:
     def compile(self, calls: Sequence[Call], whole: bool = True) -> Iterator[Compile]:
         made = Compile(lambda: None)
 
+        def captured(proceed: Callable[..., Any], gm: Any, *args: Any, **kwargs: Any) -> Any:
+            if isinstance(gm, fx.GraphModule) and not made.inputs:
+                made.inputs = taken(gm)
+            return proceed(gm, *args, **kwargs)
+
         def lowered(proceed: Callable[..., Any], gm: Any, *args: Any, **kwargs: Any) -> Any:
             if whole and not made.ops and not kwargs.get("is_backward"):
-                made.ops = ops_by_call(gm, calls)
+                made.ops = ops_by_call(gm, calls, made.inputs)
             return proceed(gm, *args, **kwargs)
 
         def schedule(proceed: Callable[..., Any], scheduler: Any, *args: Any, **kwargs: Any) -> Any:
             if whole and not made.externs:
-                made.externs, made.kernels = externs_by_call(scheduler, calls)
+                made.externs, made.kernels = externs_by_call(scheduler, calls, made.inputs)
             return proceed(scheduler, *args, **kwargs)
 
-        with fresh(), poisoned(), inductor.subscribe(codegen_and_compile=lowered, schedule=schedule):
+        hooks = {"compile_fx": captured, "codegen_and_compile": lowered, "schedule": schedule}
+        with fresh(), poisoned(), inductor.subscribe(**hooks):
             made.function = torch.compile(program(calls).function, fullgraph=whole)
             yield made
 
@@ -144,17 +159,21 @@ def environment_set(name: str, value: str) -> Iterator[None]:
 # ------------------------------------------------------------------------------------- which node is whose
 
 
-def owners(gm: fx.GraphModule, calls: Sequence[Call]) -> dict[str, int]:
+def taken(gm: fx.GraphModule) -> list[int]:
+    """Which tensors of a wide program (`t0`, `t1`, …) a captured graph takes, in its order."""
+    names = [re.search(r"t(\d+)_?$", node.name) for node in gm.graph.nodes if node.op == "placeholder"]
+    return [int(name.group(1)) for name in names if name]
+
+
+def owners(gm: fx.GraphModule, calls: Sequence[Call], inputs: Sequence[int]) -> dict[str, int]:
     """Node → the call that it belongs to. The tensors of two calls are never the same, so that a node belongs to the call whose tensors
-    it is computed from; a node that is computed from none (a constant) belongs to the call that uses it."""
-    counts = [len(call.tensors) for call in calls]
-    edges = [at for at, count in enumerate(counts) for _ in range(count)]
-    found: dict[str, int] = {}
+    it is computed from; a node that is computed from none (a constant) belongs to the call that uses it. Empty where the graph has
+    other inputs than the captured one: a seed, a size."""
+    whose = [at for at, call in enumerate(calls) for _ in call.tensors]
     placeholders = [node for node in gm.graph.nodes if node.op == "placeholder"]
-    if len(placeholders) != len(edges):  # the graph has other inputs: a seed, a size, a saved value
+    if len(placeholders) != len(inputs):
         return {}
-    for node, owner in zip(placeholders, edges, strict=True):
-        found[node.name] = owner
+    found = {node.name: whose[index] for node, index in zip(placeholders, inputs, strict=True)}
     for node in gm.graph.nodes:
         if node.op != "output" and node.name not in found:
             known = next((found[parent.name] for parent in node.all_input_nodes if parent.name in found), None)
@@ -168,27 +187,28 @@ def owners(gm: fx.GraphModule, calls: Sequence[Call]) -> dict[str, int]:
     return found
 
 
-def ops_by_call(gm: fx.GraphModule, calls: Sequence[Call]) -> list[Counter[str]]:
+def ops_by_call(gm: fx.GraphModule, calls: Sequence[Call], inputs: Sequence[int]) -> list[Counter[str]]:
     """How often each operator stands in the part of the graph that a call became."""
     found: list[Counter[str]] = [Counter() for _ in calls]
-    belongs = owners(gm, calls)
+    belongs = owners(gm, calls, inputs)
     for node in gm.graph.nodes:
         if node.op == "call_function" and isinstance(node.target, OpOverload) and node.name in belongs:
             found[belongs[node.name]][str(node.target)] += 1
     return found if belongs else []
 
 
-def externs_by_call(scheduler: Any, calls: Sequence[Call]) -> tuple[list[list[str]], list[bool]]:
-    """What each call leaves to a library or to ATen, and whether a kernel was generated for it."""
+def externs_by_call(scheduler: Any, calls: Sequence[Call], inputs: Sequence[int]) -> tuple[list[list[str]], list[bool]]:
+    """What each call leaves to a library or to ATen, and whether a kernel was generated for it. Where it is not known whose a node is,
+    it counts for all: they are calls of one operator."""
     externs: list[list[str]] = [[] for _ in calls]
     kernels = [False for _ in calls]
     gm = inductor.virtualized.graph.module
-    belongs = owners(gm, calls) if isinstance(gm, fx.GraphModule) else {}
+    belongs = owners(gm, calls, inputs) if isinstance(gm, fx.GraphModule) else {}
     for group in scheduler.nodes:
         for part in group.get_nodes():
             ir = getattr(part, "node", None)
             mine = {belongs[one.name] for one in getattr(ir, "origins", ()) if one.name in belongs}
-            for owner in mine:
+            for owner in mine if belongs else range(len(calls)):
                 if getattr(part, "is_extern", bool)():
                     name = getattr(ir, "python_kernel_name", None) or getattr(ir, "op_overload", None)
                     externs[owner] += [str(name)] if name else []
