@@ -92,6 +92,29 @@ def _twice(operator: Operator, call: Call) -> Call | None:
     return replace(call, args=args, kwargs=kwargs, tensors=(first, *call.tensors[2:]))
 
 
+OTHER_DTYPE = {
+    torch.float16: torch.float32, torch.bfloat16: torch.float32, torch.float32: torch.float64, torch.float64: torch.float16,
+    torch.int8: torch.float16, torch.uint8: torch.int8, torch.int16: torch.uint8, torch.int32: torch.int64,
+    torch.int64: torch.float32, torch.bool: torch.float16, torch.complex64: torch.float64,
+}  # fmt: skip
+
+
+def _mixed(operator: Operator, call: Call) -> Call | None:
+    """The second tensor in another dtype."""
+    other = OTHER_DTYPE.get(DTYPES[call.key.dtype])
+    if len(call.tensors) < 2 or other is None or any(one.dtype != DTYPES[call.key.dtype] for one in call.tensors[:2]):
+        return None
+    return replace(call, tensors=(call.tensors[0], call.tensors[1].to(other), *call.tensors[2:]))
+
+
+def _mixed_scalar(operator: Operator, call: Call) -> Call | None:
+    """The second tensor without dims and in another dtype: it does not widen the first one's within a category."""
+    mixed = _mixed(operator, call) if operator.elementwise() else None
+    if mixed is None or not mixed.tensors[1].numel() or not mixed.tensors[0].dim():
+        return None
+    return replace(mixed, tensors=(mixed.tensors[0], mixed.tensors[1].flatten()[0].clone(), *mixed.tensors[2:]))
+
+
 def _special(operator: Operator, call: Call) -> Call | None:
     """NaN, infinities, signed zeros, denormals and extreme integers, in every pair of arguments."""
     if not (operator.elementwise() or operator.reduces()) or not call.tensors:
@@ -213,6 +236,8 @@ FORMS: dict[str, Make] = {
     "empty": _empty,
     "scalar": _scalar,
     "twice": _twice,
+    "mixed": _mixed,
+    "mixed_scalar": _mixed_scalar,
     "special": _special,
     "in_place": _in_place,
     "in_place_on_view": _in_place_on_view,
@@ -224,7 +249,7 @@ ERRORS = "errors"  # the calls of the database that eager refuses
 LAYOUT_FORMS = ("plain", "transposed", "expanded", "sliced")
 ALL_FORMS = (*FORMS, ERRORS)
 # Forms that say the same of every sample: one of each is enough.
-ONCE = ("scalar", "special", "empty", "twice", "in_place_on_view", "out", "resized")
+ONCE = ("scalar", "mixed", "mixed_scalar", "special", "empty", "twice", "in_place_on_view", "out", "resized")
 
 
 def form_names(wanted: Sequence[str]) -> tuple[str, ...]:

@@ -30,6 +30,10 @@ UNINITIALISED = frozenset(
 )
 # Which of several equal elements an index names is not specified.
 TIES = frozenset("topk sort argsort median nanmedian mode kthvalue".split())
+# Which of two zeros of different sign is the smaller is not specified, by C or by PyTorch.
+ZEROS_ARE_EQUAL = frozenset(
+    "fmin fmax minimum maximum min max amin amax aminmax clamp clamp_min clamp_max cummin cummax".split()
+)
 # Left out, and why.
 LEFT_OUT = {
     "jiterator": "needs a CUDA device",
@@ -109,6 +113,9 @@ class Operator:
     def breaks_ties(self) -> bool:
         """Is it for the operator to say which of several equal elements an index names?"""
         return self.info.name in TIES
+
+    def leaves_sign_of_zero_open(self) -> bool:
+        return self.info.name in ZEROS_ARE_EQUAL
 
     def tolerance(self, dtype: str) -> tuple[float, float]:
         """The widest tolerance that the database itself declares for a test of the operator: relative, absolute."""
