@@ -301,7 +301,7 @@ def _made(make: Make, operator: Operator, call: Call) -> Call | None:
 def _chosen(operator: Operator, dtype: str, count: int) -> list[tuple[int, Any]]:
     """Samples that differ from each other: the first, and others spread over the rest, no two of which look alike."""
     samples = [(index, sample) for index, sample in enumerate(operator.samples(dtype)) if usable(sample)]
-    different = {}
+    different: dict[str, tuple[int, Any]] = {}
     for index, sample in samples:
         different.setdefault(_looks(sample), (index, sample))
     found = list(different.values())

@@ -162,7 +162,7 @@ def _numpy_state() -> Any:
 
 def operators() -> dict[str, Operator]:
     """Every operator of this torch's database that a sweep can sample, by name."""
-    found = {}
+    found: dict[str, Operator] = {}
     for info in database():
         operator = Operator(info)
         if why_left_out(operator.name) is None and operator.dtypes():
