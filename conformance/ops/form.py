@@ -305,7 +305,7 @@ def _chosen(operator: Operator, dtype: str, count: int) -> list[tuple[int, Any]]
     for index, sample in samples:
         different.setdefault(_looks(sample), (index, sample))
     found = list(different.values())
-    # Samples with a result of some size first: one that is empty or has no dims is a form of its own.
+    # Samples whose dims are all longer than one first: others have fewer layouts, and being empty or without dims is a form of its own.
     found.sort(key=lambda pair: not _sized(pair[1]))
     if len(found) <= count:
         return found
@@ -313,7 +313,7 @@ def _chosen(operator: Operator, dtype: str, count: int) -> list[tuple[int, Any]]
 
 
 def _sized(sample: Any) -> bool:
-    return not isinstance(sample.input, torch.Tensor) or (sample.input.numel() > 1 and sample.input.dim() > 1)
+    return not isinstance(sample.input, torch.Tensor) or (sample.input.dim() > 1 and min(sample.input.shape) > 1)
 
 
 def _looks(sample: Any) -> str:
