@@ -45,6 +45,7 @@ COMMANDS = {
     "judge": ("conformance.triage.commands", "Judge records by the checks and expectations of now; nothing is run."),
     "fuzz": ("conformance.fuzz.commands", "Search for new defects: shapes, strides, guards, graphs."),
     "pin": ("conformance.fuzz.commands", "Keep a finding of the fuzzer as an example."),
+    "ops": ("conformance.ops.commands", "Every operator: what is compiled, what falls back, what is wrong."),
     "fidelity": ("conformance.headless.commands", "Compare kernels made without a GPU with a real GPU's."),
     "upstream": ("conformance.upstream.commands", "Run a compiler's own tests from a checkout, by stage."),
 }

@@ -1,0 +1,221 @@
+"""The coverage table: how each operator fares in each dtype, read from records. Nothing is run."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from conformance.cell import Cell
+from conformance.errors import UsageError
+from conformance.ops.examination import COMPILED, CRASH, DECOMPOSED, FALLBACK, LIBRARY, REFUSES, WRONG
+from conformance.ops.operator import DTYPES
+from conformance.record import Run
+from conformance.verdict import Kind
+
+NOTHING = "no sample"
+BLOCKED = "blocked"
+SIGNS = {
+    COMPILED: "✓", DECOMPOSED: "✓", LIBRARY: "L", FALLBACK: "↩", WRONG: "✗", REFUSES: "R", CRASH: "E",
+    BLOCKED: "▫", NOTHING: "·",
+}  # fmt: skip
+MEANINGS = {
+    COMPILED: "kernels were generated, and every call gives what eager gives",
+    DECOMPOSED: "decomposed, and every call gives what eager gives; nothing was compiled further",
+    LIBRARY: "left to a kernel of a library, and right",
+    FALLBACK: "left to ATen, or to eager by a graph break, and right",
+    WRONG: "a call gives something else than eager",
+    REFUSES: "eager takes a call, and the compiler raises",
+    CRASH: "the process dies, or does not end",
+    BLOCKED: "every call is wrong at an earlier stage",
+    NOTHING: "eager takes no sample",
+}
+BAD = (WRONG, REFUSES, CRASH)
+
+
+@dataclass(frozen=True, order=True)
+class Column:
+    """A compiler in a version, for a target, in a dtype."""
+
+    backend: str
+    target: str
+    version: str
+    dtype: str
+
+
+@dataclass
+class Entry:
+    """How an operator fares in a dtype: a word of `SIGNS`, and for each stage what is wrong."""
+
+    word: str
+    forms: list[str] = field(default_factory=list)
+    findings: list[str] = field(default_factory=list)
+    expected: bool = True
+
+
+@dataclass
+class Coverage:
+    """Operators down, columns across."""
+
+    rows: list[str]
+    columns: list[Column]
+    entries: dict[tuple[str, Column], Entry]
+
+    def changed(self) -> Coverage:
+        """The rows in which two versions of a compiler differ, with the columns that differ."""
+        pairs = [(old, new) for old in self.columns for new in self.columns if _versions_of_one(old, new)]
+        moved = {
+            (row, column)
+            for row in self.rows
+            for old, new in pairs
+            if _differ(self.entries.get((row, old)), self.entries.get((row, new)))
+            for column in (old, new)
+        }
+        rows = [row for row in self.rows if any(one == row for one, _ in moved)]
+        columns = [column for column in self.columns if any(one == column for _, one in moved)]
+        kept = {key: entry for key, entry in self.entries.items() if key in moved}
+        return Coverage(rows, columns, kept)
+
+    def totals(self, column: Column) -> dict[str, int]:
+        """How often each word stands in a column."""
+        words = [entry.word for (_, one), entry in self.entries.items() if one == column]
+        return {word: words.count(word) for word in SIGNS if word in words}
+
+
+def _versions_of_one(old: Column, new: Column) -> bool:
+    same = (old.backend, old.target, old.dtype) == (new.backend, new.target, new.dtype)
+    return same and version_order(old.version) < version_order(new.version)
+
+
+def version_order(version: str) -> tuple[int, ...]:
+    return tuple(int(part) for part in version.split("+")[0].split(".") if part.isdigit())
+
+
+def _differ(old: Entry | None, new: Entry | None) -> bool:
+    return old is not None and new is not None and (old.word, old.forms) != (new.word, new.forms)
+
+
+def coverage(runs: Sequence[Run]) -> Coverage:
+    """The table of some records. A record without operators is the user's mistake."""
+    entries: dict[tuple[str, Column], Entry] = {}
+    for run in runs:
+        found = dict(_entries(run))
+        if not found:
+            raise UsageError(f"{run.path} has no cells of operators: make it with `conformance ops --record FILE`")
+        entries |= found
+    rows = sorted({row for row, _ in entries})
+    order = list(DTYPES)
+    columns = sorted(
+        {column for _, column in entries},
+        key=lambda c: (c.backend, c.target, order.index(c.dtype) if c.dtype in order else 99, version_order(c.version)),
+    )
+    return Coverage(rows, columns, entries)
+
+
+def _entries(run: Run) -> Iterator[tuple[tuple[str, Column], Entry]]:
+    lines: dict[tuple[str, Column], dict[str, Mapping[str, Any]]] = {}
+    for name, line in run.cells.items():
+        cell = Cell.parse(name)
+        if not cell.micrograph.startswith("ops."):
+            continue
+        operator, _, dtype = cell.micrograph.removeprefix("ops.").rpartition(":")
+        column = Column(cell.backend, cell.target, version_of(run, cell.backend), dtype)
+        lines.setdefault((operator, column), {})[cell.stage.value] = line
+    for key, stages in lines.items():
+        yield key, entry_of(stages)
+
+
+def version_of(run: Run, backend: str) -> str:
+    env = run.header.get("env", {})
+    versions = env.get("backends", {}).get(backend, {})
+    return str(versions.get(backend) or versions.get("torch") or env.get("torch", ""))
+
+
+def entry_of(stages: Mapping[str, Mapping[str, Any]]) -> Entry:
+    """The word for an operator in a dtype, from its cells at each stage."""
+    wrong = [(stage, line) for stage, line in stages.items() if line["findings"]]
+    if wrong:
+        findings = [f"{stage}: {finding['detail']}" for stage, line in wrong for finding in line["findings"]]
+        forms = sorted({form for _, line in wrong for form in line["observation"].get("wrong", {})})
+        expected = all(line["verdict"] == "xfail" for _, line in wrong)
+        return Entry(_worst(wrong), forms, findings, expected)
+    last = list(stages.values())[-1]
+    how = last["observation"].get("how", {})
+    for word in (FALLBACK, LIBRARY, COMPILED, DECOMPOSED):
+        if how.get(word):
+            return Entry(word)
+    return Entry(BLOCKED if last["verdict"] == "blocked" else NOTHING, findings=[last["reason"]])
+
+
+def _worst(wrong: Sequence[tuple[str, Mapping[str, Any]]]) -> str:
+    found = [finding for _, line in wrong for finding in line["findings"]]
+    if any(finding.get("check") == "OPS004" for finding in found):
+        return CRASH
+    return REFUSES if all(finding.get("kind") == Kind.CRASH.value for finding in found) else WRONG
+
+
+# ------------------------------------------------------------------------------------------------ documents
+
+
+def as_json(table: Coverage) -> dict[str, Any]:
+    """For programs, and for the page."""
+    return {
+        "schema": "conformance-ops/1",
+        "words": {word: [SIGNS[word], MEANINGS[word]] for word in SIGNS},
+        "columns": [[c.backend, c.target, c.version, c.dtype] for c in table.columns],
+        "operators": {
+            row: {
+                str(index): {"is": entry.word, "forms": entry.forms, "findings": entry.findings}
+                for index, column in enumerate(table.columns)
+                if (entry := table.entries.get((row, column))) is not None
+            }
+            for row in table.rows
+        },
+    }
+
+
+def as_markdown(table: Coverage) -> str:
+    """A table for each compiler, target and version: operators down, dtypes across; then what is wrong."""
+    parts = ["# Operators", "", "Signs: " + "; ".join(f"{SIGNS[word]} {word}" for word in SIGNS) + ".", ""]
+    for head in dict.fromkeys((c.backend, c.target, c.version) for c in table.columns):
+        columns = [c for c in table.columns if (c.backend, c.target, c.version) == head]
+        parts += [f"## {head[0]} {head[2]}, {head[1]}", ""]
+        parts += ["| operator | " + " | ".join(c.dtype for c in columns) + " |", "| --- |" + " --- |" * len(columns)]
+        for row in table.rows:
+            signs = [SIGNS[e.word] if (e := table.entries.get((row, c))) else "" for c in columns]
+            if any(signs):
+                parts.append(f"| {row} | " + " | ".join(signs) + " |")
+        parts += ["", "| | " + " | ".join(c.dtype for c in columns) + " |", "| --- |" + " --- |" * len(columns)]
+        for word in SIGNS:
+            counts = [table.totals(c).get(word, 0) for c in columns]
+            if any(counts):
+                parts.append(f"| {SIGNS[word]} {word} | " + " | ".join(map(str, counts)) + " |")
+        parts += ["", *_wrong_list(table, columns), ""]
+    return "\n".join(parts)
+
+
+def _wrong_list(table: Coverage, columns: Sequence[Column]) -> Iterator[str]:
+    for row in table.rows:
+        for column in columns:
+            entry = table.entries.get((row, column))
+            if entry is not None and entry.word in BAD:
+                said = entry.findings[0].replace("|", "\\|").replace("\n", " ") if entry.findings else ""
+                yield f"- `{row}` {column.dtype}: {entry.word} ({', '.join(entry.forms)}): {said[:300]}"
+
+
+def write(table: Coverage, path: Path, title: str) -> None:
+    """Write the table as the file's suffix says: .html, .md or .json."""
+    import json
+
+    from conformance.report.page import render
+
+    if path.suffix == ".json":
+        text = json.dumps(as_json(table), indent=1, ensure_ascii=False)
+    elif path.suffix == ".md":
+        text = as_markdown(table)
+    elif path.suffix == ".html":
+        text = render("ops.html", data=as_json(table), title=title)
+    else:
+        raise UsageError(f"cannot tell what {path.name} is to be: name it .html, .md or .json")
+    path.write_text(text + ("" if text.endswith("\n") else "\n"), encoding="utf-8")

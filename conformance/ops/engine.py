@@ -1,0 +1,76 @@
+"""Torch-TensorRT: engines for a described GPU, built and not run. What an engine computes is checked as of the partitioned graph."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from typing import Any
+
+import torch
+
+from conformance.backends.base import Case
+from conformance.contract import Contract
+from conformance.inputs import Value
+from conformance.micrograph import Micrograph
+from conformance.ops.call import Call, Wide
+from conformance.ops.rung import Compile, owners
+from conformance.stage import Stage
+from conformance.target import Target
+from conformance.torch_seam import OpOverload
+
+
+class Engines:
+    """One compile by Torch-TensorRT: the graph is partitioned, and an engine is built of every part that has converters."""
+
+    stage, width = Stage.CODEGEN, 16
+
+    def __init__(self, target: Target) -> None:
+        self.target = target
+
+    @contextmanager
+    def compile(self, calls: Sequence[Call], whole: bool = True) -> Iterator[Compile]:
+        from conformance.backends.torch_tensorrt.compiled import TorchTensorRTCompiled
+
+        compiled = TorchTensorRTCompiled(Case(micrograph_of(calls), self.target))
+        log = compiled.recording
+        try:
+            if log.error is not None:
+                raise log.error
+            function = compiled.at(Stage.CODEGEN) or compiled.at(Stage.POSTGRAD)
+            if function is None:
+                raise NotImplementedError("Torch-TensorRT left no program")
+            yield Compile(function, externs=left_in_torch(log, calls), kernels=[bool(log.engines)] * len(calls))
+        finally:
+            compiled.close()
+
+
+def micrograph_of(calls: Sequence[Call]) -> type[Micrograph]:
+    """The calls as a micrograph, as the backend takes one."""
+    wide = Wide(calls)
+    tensors = tuple(tensor for call in calls for tensor in call.tensors)
+
+    class Operators(Micrograph):
+        inputs = tuple(Value(lambda tensor=tensor: tensor) for tensor in tensors)
+        contract = Contract()
+
+        def forward(self, *given: torch.Tensor) -> Any:
+            return wide.function(*given)
+
+        @classmethod
+        def example(cls, seed: int = 0, dims: Any = None, device: str = "cpu") -> tuple[Any, ...]:
+            return tuple(tensor.detach().clone(memory_format=torch.preserve_format) for tensor in tensors)
+
+    return Operators
+
+
+def left_in_torch(log: Any, calls: Sequence[Call]) -> list[list[str]]:
+    """The operators of each call that no engine computes."""
+    found: list[list[str]] = [[] for _ in calls]
+    if log.lowered is None:
+        return found
+    belongs = owners(log.lowered, calls, range(sum(len(call.tensors) for call in calls)))
+    outside = log.partitioned if log.engines else log.lowered
+    for node in outside.graph.nodes if outside is not None else ():
+        if node.op == "call_function" and isinstance(node.target, OpOverload) and node.name in belongs:
+            found[belongs[node.name]].append(str(node.target))
+    return found

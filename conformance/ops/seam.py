@@ -1,0 +1,34 @@
+"""The private names of torch that the operator sweep uses: the operator database, and AOTAutograd as a backend of torch.compile."""
+
+from __future__ import annotations
+
+import torch
+
+from conformance.errors import UsageError
+from conformance.seam import Name, Seam
+from conformance.stage import Stage
+
+NO_STAGE: tuple[Stage, ...] = ()
+NAMES = {
+    "op_db": Name("torch.testing._internal.common_methods_invocations:op_db", NO_STAGE),
+    "tolerances": Name("torch.testing._internal.common_device_type:toleranceOverride", NO_STAGE),
+    "elementwise_unary": Name("torch.testing._internal.opinfo.core:UnaryUfuncInfo", NO_STAGE),
+    "elementwise_binary": Name("torch.testing._internal.opinfo.core:BinaryUfuncInfo", NO_STAGE),
+    "reduction": Name("torch.testing._internal.opinfo.core:ReductionOpInfo", NO_STAGE),
+    "aot_autograd": Name("torch._dynamo.backends.common:aot_autograd", (Stage.DECOMPOSITION,)),
+    "partition": Name("functorch.compile:min_cut_rematerialization_partition", (Stage.DECOMPOSITION,)),
+    "boxed": Name("functorch.compile:make_boxed_func", (Stage.DECOMPOSITION,)),
+    "unsupported": Name("torch._dynamo.exc:Unsupported", NO_STAGE),
+}
+seam = Seam("torch", lambda: str(torch.__version__), NAMES)
+
+
+def database() -> list[object]:
+    """Every OpInfo of this torch. It needs `expecttest`, which torch does not install."""
+    try:
+        import expecttest  # noqa: F401
+    except ImportError:
+        raise UsageError(
+            "torch.testing's operator database needs the package expecttest: pip install expecttest"
+        ) from None
+    return list(seam.op_db)

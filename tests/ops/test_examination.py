@@ -1,0 +1,137 @@
+"""A call that is wrong is found among many, alone and with its kind; a right one is never."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+import torch
+
+from conformance.expectations import Expectations
+from conformance.ops.cells import Results
+from conformance.ops.examination import CRASH, DECOMPOSED, REFUSES, Judged, Skipped, Task, examine
+from conformance.ops.form import FORMS, LAYOUT_FORMS, calls_of, form_names
+from conformance.ops.sweep import Sweep
+
+from . import rungs
+from .database import operator
+
+BOTH = ("float32", "bfloat16")
+
+
+def judged(
+    rung: Any, name: str = "mul", forms: tuple[str, ...] = LAYOUT_FORMS, dtypes: tuple[str, ...] = BOTH
+) -> list[Judged]:
+    said: list[Any] = []
+    examine(Task(operator(name), dtypes, forms, 3, (rung,)), said.append)
+    return [one for one in said if isinstance(one, Judged)]
+
+
+def kinds(found: list[Judged]) -> set[str]:
+    return {kind for one in found for kind, _ in one.findings}
+
+
+@pytest.mark.parametrize("name", ["mul", "cumsum", "dropout"])
+def test_eager_itself_is_right_in_every_form(name: str) -> None:
+    found = judged(rungs.Eager(), name, tuple(FORMS))
+    assert kinds(found) == set()
+    assert {one.key.form for one in found} >= {"plain", "transposed", "expanded", "sliced", "empty"}
+
+
+def test_calls_share_compiles() -> None:
+    rung = rungs.Eager()
+    found = judged(rung)
+    assert len(found) > 15
+    assert len(rung.compiles) <= len(found) / 6
+
+
+@pytest.mark.parametrize(
+    "rung, kind",
+    [
+        (rungs.Doubled, "wrong_result"),
+        (rungs.OtherDtype, "wrong_metadata"),
+        (rungs.OtherStrides, "wrong_metadata"),
+    ],
+)
+def test_a_wrong_rung_is_caught(rung: Any, kind: str) -> None:
+    found = judged(rung(), forms=("plain",))
+    assert kinds(found) == {kind}
+
+
+def test_a_lost_write_is_caught() -> None:
+    assert "lost_mutation" in kinds(judged(rungs.LostWrite(), forms=("in_place", "in_place_on_view", "out")))
+
+
+def test_a_lost_alias_is_caught() -> None:
+    assert "lost_alias" in kinds(judged(rungs.LostAlias(), forms=("in_place",)))
+
+
+def test_the_values_of_a_random_operator_are_left_alone_and_its_dtype_is_not() -> None:
+    assert kinds(judged(rungs.Doubled(), "dropout", ("plain",))) == set()
+    assert kinds(judged(rungs.OtherDtype(), "dropout", ("plain",))) == {"wrong_metadata"}
+
+
+def test_only_the_form_that_is_wrong_is_found() -> None:
+    found = judged(rungs.OnlyTransposed())
+    assert {one.key.form for one in found if one.findings} == {"transposed"}
+    assert any(one.key.form == "plain" and one.how == DECOMPOSED for one in found)
+
+
+def test_a_refusal_is_split_down_to_the_calls_that_are_refused() -> None:
+    found = judged(rungs.Refusing())
+    assert {(one.key.dtype, one.how) for one in found} == {("float32", DECOMPOSED), ("bfloat16", REFUSES)}
+
+
+def test_gradients_of_a_wide_program_are_those_of_eager() -> None:
+    found = judged(rungs.Eager(), forms=("grad",))
+    assert found and kinds(found) == set()
+    assert kinds(judged(rungs.Doubled(), forms=("grad",))) == {"wrong_result"}
+
+
+def test_a_second_call_has_other_sizes() -> None:
+    calls = list(calls_of(operator(), "float32", ("resized",), 3))
+    assert calls and all(call.again[0].shape != call.tensors[0].shape for call in calls)
+    assert kinds(judged(rungs.Eager(), forms=("resized",))) == set()
+
+
+@pytest.mark.own_process
+def test_the_call_that_kills_a_process_is_found_and_the_others_are_judged() -> None:
+    sweep = Sweep("inductor", "cpu", (operator(),), BOTH, LAYOUT_FORMS, 3, (rungs.Dying(),), limit=60)
+    (results,) = list(sweep.run(1))
+    dead = [one for one in results.judged.values() if one.how == CRASH]
+    assert [(one.key.dtype, one.key.form) for one in dead] == [("bfloat16", "sliced")]
+    assert sum(one.how == DECOMPOSED for one in results.judged.values()) > 15
+    lines = {line["cell"]: line for line in results.lines(Expectations([], {}))}
+    assert lines["decomposition/inductor/cpu/ops.mul:float32"]["verdict"] == "pass"
+    line = lines["decomposition/inductor/cpu/ops.mul:bfloat16"]
+    assert line["verdict"] == "error" and "SIGSEGV" in line["findings"][0]["detail"]
+
+
+def test_what_eager_refuses_is_skipped() -> None:
+    said: list[Any] = []
+    examine(Task(operator("cumsum"), ("float32",), ("twice", "plain"), 2, (rungs.Eager(),)), said.append)
+    assert not [one for one in said if isinstance(one, Skipped)]
+    assert all(one.key.form == "plain" for one in said if isinstance(one, Judged))
+
+
+def test_form_names() -> None:
+    assert form_names(["layouts"]) == LAYOUT_FORMS
+    assert "errors" in form_names(["all"])
+
+
+def test_every_layout_keeps_its_values() -> None:
+    for call in calls_of(operator("cumsum"), "float32", ("plain", "transposed", "sliced"), 2):
+        assert call.tensors[0].shape in {torch.Size((3, 4)), torch.Size((4, 6))}
+        assert bool((call.tensors[0] >= 1).all())
+
+
+def test_the_results_of_a_task_are_a_line_for_each_dtype() -> None:
+    said: list[Any] = []
+    task = Task(operator(), BOTH, LAYOUT_FORMS, 3, (rungs.OnlyTransposed(),))
+    examine(task, said.append)
+    found = {(one.rung, one.key): one for one in said if isinstance(one, Judged)}
+    sweep = Sweep("inductor", "cpu", (task.operator,), BOTH, LAYOUT_FORMS, 3, task.rungs)
+    lines = list(Results(sweep, task, found, {}).lines(Expectations([], {})))
+    assert [line["verdict"] for line in lines] == ["fail", "fail"]
+    assert lines[0]["observation"]["wrong"] == {"transposed": ["wrong_result"]}
+    assert lines[0]["findings"][0]["detail"].startswith("transposed, ")
