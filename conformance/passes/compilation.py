@@ -8,6 +8,7 @@ built and runs as usual.
 from __future__ import annotations
 
 import inspect
+import warnings
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field
@@ -55,6 +56,7 @@ class Compilation:
     steps: list[Step] = field(default_factory=list)
     captured: list[tuple[fx.GraphModule, list[Any]]] = field(default_factory=list)  # Dynamo's graphs and their fake inputs
     watch: Watch = field(default_factory=Watch)
+    inputs: list[tuple[Any, ...]] = field(default_factory=list)  # what each graph that ran was given, flat
     outcome: oracle.Outcome | None = None
     built: bool = False
 
@@ -215,7 +217,7 @@ class Recorder:
                 return inner(gm, example_inputs, **kwargs)
             except Stop:
                 assert self.passed is not None
-                return boxed(copied(self.passed))
+                return boxed(copied(self.passed), self.made.inputs)
 
         return compile_graph
 
@@ -231,11 +233,12 @@ class Runner(fx.Interpreter):
         return value
 
 
-def boxed(gm: fx.GraphModule) -> Callable[[list[Any]], Any]:
-    """The graph as a function that takes its inputs in a list, which it empties."""
+def boxed(gm: fx.GraphModule, given: list[tuple[Any, ...]]) -> Callable[[list[Any]], Any]:
+    """The graph as a function that takes its inputs in a list, which it empties. Copies of them are kept in `given`."""
 
     def run(arguments: list[Any]) -> Any:
         values = list(arguments)
+        given.append(tuple(x.detach().clone() if isinstance(x, torch.Tensor) else x for x in values))
         arguments.clear()
         return Runner(gm).run(*values, enable_io_processing=False)
 
@@ -264,6 +267,8 @@ def recording(
         if subject is not None and recorder.probe is not None:
             settings[subject.hook.setting] = recorder.probe.custom_pass()
         stack.enter_context(seam.config.patch(settings))
+        stack.enter_context(warnings.catch_warnings())
+        warnings.filterwarnings("ignore", message="dynamo_pgo force disabled")
         if seam.has("functorch_config"):
             stack.enter_context(seam.functorch_config.patch(enable_autograd_cache=False))
         stack.enter_context(seam.subscribe(**{key: function for key, function in observing.items() if seam.has(key)}))
