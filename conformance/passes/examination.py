@@ -51,11 +51,12 @@ class Price:
 
 @dataclass
 class VariantResult:
-    """The pass on a variant of the micrograph. `skipped` says why it was not tried."""
+    """The pass on a variant of the micrograph. `why` says what differs where it did not match, `skipped` why it was not tried."""
 
     matches: dict[str, int] = field(default_factory=dict)
     findings: list[Finding] = field(default_factory=list)
     skipped: str = ""
+    why: str = ""
 
 
 @dataclass
@@ -128,7 +129,7 @@ class Examination:
         made.without = Price(**data["without"]) if data["without"] else None
         made.cost = Price(**data["cost"]) if data["cost"] else None
         made.variants = {
-            name: VariantResult(v["matches"], [Finding(**f) for f in v["findings"]], v["skipped"])
+            name: VariantResult(v["matches"], [Finding(**f) for f in v["findings"]], v["skipped"], v["why"])
             for name, v in data["variants"].items()
         }
         made.neighbours = [
@@ -234,6 +235,7 @@ def _variant(subject: Subject, one: variants.Variant, target: Target, depth: Dep
         return VariantResult(skipped=f"eager does not run it: {first_line(reference.eager.error)}")
     done = compile_with(subject, one.module, one.inputs, target=target, options=one.options, limit=depth.limit)
     if not sum(done.matches.values()):
-        return VariantResult(done.matches)
+        misses = explain(subject, done.applications[0].before) if done.applications else []
+        return VariantResult(done.matches, why=str(misses[0].first) if misses and misses[0].first else "")
     without = compile_with(None, one.module, one.inputs, target=target, options=one.options)
     return VariantResult(done.matches, _judged(subject, done, without, reference))
