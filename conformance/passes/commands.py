@@ -80,16 +80,29 @@ def _by_name(names: Sequence[str], options: dict[str, Any]) -> int:
 # ------------------------------------------------------------------------------------------------ examining
 
 
-def chosen(globs: Sequence[str], default: str, folder: Path | None) -> dict[str, Any]:
-    """The micrographs of a run: those of the user's own folder, or those that fit the globs."""
+def chosen(globs: Sequence[str], default: str, folders: Sequence[Path], named: bool) -> dict[str, Any]:
+    """The micrographs of a run: those that fit the globs, among the suite's and those of the folders. Without globs, those that the pass's
+    author has named; else all of the user's own folder, if one was `named`, or all that there are."""
     from conformance.library import load
 
-    library = load(folder)
-    wanted = list(globs) or (["*"] if folder else default.split() or ["*"])
-    found = {name: cls for name, cls in library.items() if any(fnmatch.fnmatch(name, glob) for glob in wanted)}
+    own: dict[str, Any] = {}
+    for folder in folders:
+        own |= load(folder)
+    library = load() | own
+    if globs or not named:
+        wanted = list(globs) or default.split() or ["*"]
+        found = {name: cls for name, cls in library.items() if any(fnmatch.fnmatch(name, glob) for glob in wanted)}
+    else:
+        wanted, found = ["*"], own
     if not found:
         raise unknown("micrograph", " ".join(wanted), library)
     return found
+
+
+def folders_of(address: str, named: Path | None) -> list[Path]:
+    """Folders of micrographs: the one that was named, and one called `micrographs` beside the pass."""
+    beside = Path(address.rpartition(":")[0]).parent / "micrographs"
+    return [*([beside] if beside.is_dir() else []), *([named] if named else [])]
 
 
 def _examine(addresses: Sequence[str], options: dict[str, Any]) -> int:
@@ -99,7 +112,8 @@ def _examine(addresses: Sequence[str], options: dict[str, Any]) -> int:
     results: dict[str, list[Any]] = {}
     for address in addresses:
         compiler = compiler_of(address, options)
-        library = chosen(options["micrograph"], compiler.micrographs, options["micrographs"])
+        own = options["micrographs"]
+        library = chosen(options["micrograph"], compiler.micrographs, folders_of(address, own), own is not None)
         results[address] = []
         for name, cls in library.items():
             made = in_process(lambda cls=cls, compiler=compiler: compiler.examine(cls).to_json(), compiler, name)

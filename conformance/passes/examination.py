@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import asdict, dataclass, field
 from typing import Any
 
@@ -162,9 +162,9 @@ def examine(subject: Subject, cls: type[Micrograph], target: Target = CPU, depth
         given = done.applications[0]
         made.nodes, made.before = given.nodes, form_of(given.before)
         made.after = form_of(given.after) if given.after is not None else None
-    without = compile_with(None, one.module, one.inputs, target=target, options=one.options)
-    made.without = Price.of(without)
-    made.findings = _judged(subject, done, without, reference)
+    without = _without(one, target) if made.total else None
+    made.without = Price.of(without) if without else None
+    made.findings = _judged(subject, done, reference, lambda: without or _without(one, target))
     if not done.applications and not made.findings:
         made.skipped = "Inductor was given no graph"
         return made
@@ -174,23 +174,29 @@ def examine(subject: Subject, cls: type[Micrograph], target: Target = CPU, depth
     return made
 
 
+def _without(one: variants.Variant, target: Target) -> Compilation:
+    """The same program compiled without the pass."""
+    return compile_with(None, one.module, one.inputs, target=target, options=one.options)
+
+
 def _judged(
-    subject: Subject, done: Compilation, without: Compilation, reference: oracle.Reference
+    subject: Subject, done: Compilation, reference: oracle.Reference, without: Callable[[], Compilation]
 ) -> list[Finding]:
     """What the pass did wrong. What is wrong without it as well is not its doing."""
     found = [finding for each in done.applications for finding in findings(subject, each)]
     if any(f.kind in ("raised", "timeout", "broken_graph") for f in found):
         return found
-    assert done.outcome is not None and without.outcome is not None
-    if done.error is not None:
-        if without.error is None:
-            found.append(Finding("crash", f"with the pass the compile fails: {first_line(done.error)}"))
+    assert done.outcome is not None
+    wrong = oracle.compare(done.outcome, reference, strides=False, aliases=False)
+    if not wrong:
         return found
-    known = {(d.kind, d.where) for d in oracle.compare(without.outcome, reference, strides=done.built, aliases=False)}
-    for each in oracle.compare(done.outcome, reference, strides=done.built, aliases=False):
-        if (each.kind, each.where) not in known and not _told_already(each, found):
-            found.append(as_finding(each))
-    return found
+    plain = without()
+    assert plain.outcome is not None
+    if done.error is not None and plain.error is None:
+        return [*found, Finding("crash", f"with the pass the compile fails: {first_line(done.error)}")]
+    known = {(each.kind, each.where) for each in oracle.compare(plain.outcome, reference, strides=False, aliases=False)}
+    fresh = [each for each in wrong if (each.kind, each.where) not in known and not _told_already(each, found)]
+    return [*found, *map(as_finding, fresh)]
 
 
 def _told_already(difference: oracle.Difference, found: list[Finding]) -> bool:
@@ -237,5 +243,4 @@ def _variant(subject: Subject, one: variants.Variant, target: Target, depth: Dep
     if not sum(done.matches.values()):
         misses = explain(subject, done.applications[0].before) if done.applications else []
         return VariantResult(done.matches, why=str(misses[0].first) if misses and misses[0].first else "")
-    without = compile_with(None, one.module, one.inputs, target=target, options=one.options)
-    return VariantResult(done.matches, _judged(subject, done, without, reference))
+    return VariantResult(done.matches, _judged(subject, done, reference, lambda: _without(one, target)))

@@ -114,7 +114,7 @@ def _metadata(before: fx.GraphModule, after: fx.GraphModule) -> Iterator[Finding
     traced = any(node.stack_trace for node in before.graph.nodes)
     blank = [node.name for node in fresh if not node.stack_trace]
     if traced and blank:
-        yield Finding("stack_trace", f"{', '.join(blank[:3])}{' …' if len(blank) > 3 else ''} have no stack trace")
+        yield Finding("stack_trace", f"no stack trace on {', '.join(blank[:3])}{' …' if len(blank) > 3 else ''}")
 
 
 def wrong_value(node: fx.Node) -> str:
