@@ -99,6 +99,11 @@ class Examination:
     def serious(self) -> list[Finding]:
         return [finding for finding in self.all_findings() if finding.serious]
 
+    def why(self) -> str:
+        """Why a pattern did not match, and which step took its match away; for the message of an assertion."""
+        said = [str(miss) for miss in self.misses] + ([f"taken away by {self.loss}"] if self.loss else [])
+        return "\n".join(said) or "every pattern matched"
+
     def diff(self) -> list[str]:
         return difference(self.before, self.after) if self.before and self.after else []
 
