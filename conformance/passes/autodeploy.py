@@ -33,7 +33,9 @@ class AutoDeploy:
             module = load_module(Path(file))
         value = getattr(module, name, None)
         if not isinstance(value, type):
-            raise unknown(f"transform class in {file}", name, [k for k, v in vars(module).items() if isinstance(v, type)])
+            raise unknown(
+                f"transform class in {file}", name, [k for k, v in vars(module).items() if isinstance(v, type)]
+            )
         self.name = self._registered(value)
         self.config: dict[str, Any] = dict(getattr(module, "config", {}))
         self.micrographs = str(getattr(module, "micrographs", "")) or "norm.decoder_block"
@@ -72,7 +74,9 @@ def _findings(report: Report) -> list[Finding]:
     found = [Finding("raised", f"{result.name}: {result.reason}") for result in report.failures]
     if found:
         return found
-    found += [Finding("metadata_loss", f"{name} has no `val`: no shape, dtype or stride") for name in report.lost_metadata[:1]]
+    found += [
+        Finding("metadata_loss", f"{name} has no `val`: no shape, dtype or stride") for name in report.lost_metadata[:1]
+    ]
     found += [Finding("wrong_metadata", said) for said in report.wrong_metadata[:1]]
     found += [Finding("lost_read", said) for said in report.lost_reads[:1]]
     try:

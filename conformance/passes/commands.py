@@ -21,20 +21,47 @@ PER_MICROGRAPH = 300.0  # seconds for one micrograph in a process of its own
 @click.command("pass")
 @click.argument("subjects", metavar="FILE.py:OBJECT | NAME", nargs=-1, required=True)
 @click.option("--backend", "-b", type=click.Choice(BACKENDS), help="the compiler; without it, that of the object")
-@click.option("--micrograph", "-m", metavar="GLOB", multiple=True, help="which micrographs (default: those the file names)")
+@click.option(
+    "--micrograph", "-m", metavar="GLOB", multiple=True, help="which micrographs (default: those the file names)"
+)
 @click.option("--micrographs", metavar="DIR", type=click.Path(exists=True, path_type=Path), help="a folder of your own")
 @click.option("--target", "-t", metavar="T", default="cpu", show_default=True, help="cpu, or a described GPU: sm_90")
-@click.option("--hook", metavar="HOOK", help="where it runs: pre_grad, joint_pre, joint_post, post_grad_pre, post_grad_post")
+@click.option(
+    "--hook", metavar="HOOK", help="where it runs: pre_grad, joint_pre, joint_post, post_grad_pre, post_grad_post"
+)
 @click.option("--quick", is_flag=True, help="matches and reasons alone: no variants, no neighbours")
 @click.option("--build", is_flag=True, help="build the code and run it, too (needs a C++ compiler)")
-@click.option("--limit", metavar="S", type=float, default=20.0, show_default=True, help="seconds that the pass may take on a graph")
+@click.option(
+    "--limit",
+    metavar="S",
+    type=float,
+    default=20.0,
+    show_default=True,
+    help="seconds that the pass may take on a graph",
+)
 @click.option("--plugin", metavar="MODULE", multiple=True, help="a plugin that patches the compiler, loaded first")
 @click.option("--torch", "versions", metavar="RANGE", help="by these versions of torch: 2.11..2.15")
-@click.option("--python", "places", metavar="PATH", multiple=True, help="an interpreter, an environment or a folder of them")
-@click.option("--against", metavar="FILE", type=click.Path(path_type=Path), help="what --json wrote: say what changed since")
-@click.option("--pin", metavar="FILE", type=click.Path(path_type=Path), help="write a pytest file with these exact counts")
-@click.option("--kernels", metavar="OPTION", default="flashinfer", show_default=True, help="AutoDeploy: flashinfer, triton or torch")
-@click.option("--legacy", is_flag=True, help="AutoDeploy: the older pass under _torch/compilation, even where there is a newer one")
+@click.option(
+    "--python", "places", metavar="PATH", multiple=True, help="an interpreter, an environment or a folder of them"
+)
+@click.option(
+    "--against", metavar="FILE", type=click.Path(path_type=Path), help="what --json wrote: say what changed since"
+)
+@click.option(
+    "--pin", metavar="FILE", type=click.Path(path_type=Path), help="write a pytest file with these exact counts"
+)
+@click.option(
+    "--kernels",
+    metavar="OPTION",
+    default="flashinfer",
+    show_default=True,
+    help="AutoDeploy: flashinfer, triton or torch",
+)
+@click.option(
+    "--legacy",
+    is_flag=True,
+    help="AutoDeploy: the older pass under _torch/compilation, even where there is a newer one",
+)
 @click.option("--review", is_flag=True, help="AutoDeploy: is it registered, listed and tested?")
 @click.option("--json", "as_json", is_flag=True, help="for programs")
 @click.option("--trtllm-src", metavar="DIR", help="a TensorRT-LLM checkout (or TRTLLM_SRC)")
@@ -142,7 +169,9 @@ def in_process(examine: Any, compiler: Any, micrograph: str) -> Any:
     made = Examination(compiler.name, micrograph, compiler.target, compiler.version())
     kind = "timeout" if death is not None and death.timed_out else "crash"
     said = [line for line in (death.printed.splitlines() if death else []) if line.strip()]
-    made.findings = [Finding(kind, f"{death.reason if death else 'it said nothing'}{f': {said[-1][:200]}' if said else ''}")]
+    made.findings = [
+        Finding(kind, f"{death.reason if death else 'it said nothing'}{f': {said[-1][:200]}' if said else ''}")
+    ]
     return made
 
 

@@ -1,8 +1,7 @@
 """One compile with a pass in it: every graph on the way to the pass, what the pass did, and what the program costs.
 
-The compile is the real one: `torch.compile`, with the pass in the setting that Inductor has for it. It ends when the scheduler has made
-its code, before the C++ or Triton compiler is called; the program that runs is the graph after all graph passes. With `build`, code is
-built and runs as usual.
+The compile is the real one: `torch.compile`, with the pass in the setting that Inductor has for it. How far it goes is its `End`: the
+program that runs is the graph after all graph passes, unless code is built.
 """
 
 from __future__ import annotations
@@ -12,6 +11,7 @@ import warnings
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field
+from enum import Enum
 from typing import Any
 
 import torch
@@ -32,8 +32,16 @@ from conformance.torch_seam import OpOverload
 Proceed = Callable[..., Any]
 
 
+class End(Enum):
+    """Where a compile ends."""
+
+    PASSES = "passes"  # after all graph passes: nothing is lowered
+    CODE = "code"  # when the scheduler has made its code, which says what the program costs; nothing is built
+    BUILD = "build"  # code is built and runs as usual
+
+
 class Stop(BaseException):
-    """Raised where the generated code would be built. No handler of the compiler's takes it for a failure."""
+    """Raised where the compile ends. No handler of the compiler's takes it for a failure."""
 
 
 @dataclass
@@ -54,11 +62,12 @@ class Compilation:
 
     applications: list[Application] = field(default_factory=list)
     steps: list[Step] = field(default_factory=list)
-    captured: list[tuple[fx.GraphModule, list[Any]]] = field(default_factory=list)  # Dynamo's graphs and their fake inputs
+    captured: list[tuple[fx.GraphModule, list[Any]]] = field(
+        default_factory=list
+    )  # Dynamo's graphs and their fake inputs
     watch: Watch = field(default_factory=Watch)
     inputs: list[tuple[Any, ...]] = field(default_factory=list)  # what each graph that ran was given, flat
     outcome: oracle.Outcome | None = None
-    built: bool = False
 
     @property
     def matches(self) -> dict[str, int]:
@@ -92,9 +101,9 @@ class Compilation:
 class Recorder:
     """The subscribers to the seam that follow one compile."""
 
-    def __init__(self, subject: Subject | None, training: bool, build: bool, limit: float) -> None:
-        self.made = Compilation(built=build)
-        self.training, self.build = training, build
+    def __init__(self, subject: Subject | None, training: bool, end: End, limit: float) -> None:
+        self.made = Compilation()
+        self.training, self.end = training, end
         self.role = "joint" if training else "inference"
         self.graph = -1
         self.phase = ""
@@ -117,6 +126,7 @@ class Recorder:
             "codegen_and_compile": self.codegen_and_compile,
             "graph_pass": self.run_pass,
             "graph_module_pass": self.run_pass,
+            "lower": self.lower,
             "schedule": self.schedule,
             **dict.fromkeys(("lowering_pattern", "graph_pattern", "replacement_pattern"), self.pattern),
         }
@@ -158,7 +168,7 @@ class Recorder:
         self.reached, self.last, self.role = False, None, "joint" if self.training else "inference"
         self.made.captured.append((copied(gm), list(bound.arguments["example_inputs_"])))
         self._step("Dynamo's graph", Stage.CAPTURE, gm)
-        if not self.build:
+        if self.end is not End.BUILD:
             inner = bound.arguments.get("inner_compile") or seam.compile_fx_inner
             bound.arguments["inner_compile"] = self._inner_compile(inner)
         with self._inside("compile_fx"):
@@ -206,9 +216,14 @@ class Recorder:
 
     def schedule(self, proceed: Proceed, *args: Any, **kwargs: Any) -> Any:
         result = proceed(*args, **kwargs)
-        if not self.build and self.passed is not None:
+        if self.end is End.CODE and self.passed is not None:
             raise Stop
         return result
+
+    def lower(self, proceed: Proceed, *args: Any, **kwargs: Any) -> Any:
+        if self.end is End.PASSES and self.passed is not None:
+            raise Stop
+        return proceed(*args, **kwargs)
 
     def _inner_compile(self, inner: Proceed) -> Proceed:
         def compile_graph(gm: fx.GraphModule, example_inputs: Any, **kwargs: Any) -> Any:
@@ -256,14 +271,16 @@ def digest(gm: fx.GraphModule) -> int:
 
 @contextmanager
 def recording(
-    subject: Subject | None, *, training: bool = False, build: bool = False, limit: float = LIMIT
+    subject: Subject | None, *, training: bool = False, end: End = End.CODE, limit: float = LIMIT
 ) -> Iterator[Compilation]:
     """Every compile inside has the pass in it, starts from empty caches, and is followed."""
-    recorder = Recorder(subject, training, build, limit)
+    recorder = Recorder(subject, training, end, limit)
     watch = recorder.made.watch
     observing = {key: getattr(watch, key) for key in ("codegen_and_compile", "post_grad_passes", "schedule")}
     with ExitStack() as stack:
         settings: dict[str, Any] = {"force_disable_caches": True}
+        if end is not End.BUILD:
+            settings["cpp.vec_isa_ok"] = True  # Inductor would build a program to see whether vector instructions work
         if subject is not None and recorder.probe is not None:
             settings[subject.hook.setting] = recorder.probe.custom_pass()
         stack.enter_context(seam.config.patch(settings))
@@ -283,13 +300,13 @@ def compile_with(
     *,
     target: Target = CPU,
     options: dict[str, Any] | None = None,
-    build: bool = False,
+    end: End = End.CODE,
     limit: float = LIMIT,
 ) -> Compilation:
     """Compile the module with the pass and call it once. What is raised is kept in the outcome."""
     training = any(isinstance(x, torch.Tensor) and x.requires_grad for x in inputs)
     seam.reset()
-    with recording(subject, training=training, build=build, limit=limit) as made:
+    with recording(subject, training=training, end=end, limit=limit) as made:
         program = _program(module, target, options or {})
         try:
             made.outcome = oracle.run(program, oracle.clone_inputs(inputs), module)

@@ -2,10 +2,16 @@
 
 from __future__ import annotations
 
+import ast
+import contextlib
+import importlib
+from pathlib import Path
 from typing import Any, Protocol
 
 import torch
 
+from conformance.backends.inductor.seam import FIRST_COMPILE
+from conformance.backends.inductor.seam import seam as inductor
 from conformance.errors import UsageError
 from conformance.micrograph import Micrograph
 from conformance.passes.examination import Depth, Examination, examine
@@ -43,7 +49,7 @@ class Inductor:
 
 def depth_of(options: dict[str, Any]) -> Depth:
     deep = not options["quick"]
-    return Depth(deep, deep, options["build"], options["limit"])
+    return Depth(deep, deep, deep, options["build"], options["limit"])
 
 
 def compiler_of(address: str, options: dict[str, Any]) -> Compiler:
@@ -64,15 +70,26 @@ def compiler_of(address: str, options: dict[str, Any]) -> Compiler:
     reasons = backends.get("inductor").unavailable(target)
     if target.headless and reasons:
         raise UsageError(f"{target}: {next(iter(reasons.values()))}")
-    backends.get("inductor").preload(target)
+    if options["build"]:
+        backends.get("inductor").preload(target)
+    else:
+        preload()
     return Inductor(load(address, options["hook"]), options["target"], depth_of(options))
+
+
+def preload() -> None:
+    """What every compile imports, once for all processes that are forked; what only building code needs is left out."""
+    for name in FIRST_COMPILE:
+        with contextlib.suppress(ImportError):
+            importlib.import_module(name)
+    if inductor.has("joint_patterns"):
+        inductor.joint_patterns(torch.device("cpu"))
+    if inductor.has("post_grad_patterns"):
+        inductor.post_grad_patterns()
 
 
 def _guess(address: str) -> str:
     """A variable `backend` of the file, read without importing it: an AutoDeploy transform imports only inside AutoDeploy."""
-    import ast
-    from pathlib import Path
-
     file = Path(address.rpartition(":")[0])
     if not file.is_file():
         raise UsageError(f"no file {file}: write FILE.py:OBJECT")
@@ -81,7 +98,7 @@ def _guess(address: str) -> str:
     except SyntaxError as error:
         raise UsageError(f"{file} does not parse: {error.msg}, line {error.lineno}") from None
     for node in tree.body:
-        if isinstance(node, ast.Assign) and any(getattr(t, "id", "") == "backend" for t in node.targets):
-            if isinstance(node.value, ast.Constant):
-                return str(node.value.value)
+        named = isinstance(node, ast.Assign) and any(getattr(t, "id", "") == "backend" for t in node.targets)
+        if named and isinstance(node.value, ast.Constant):  # type: ignore[attr-defined]
+            return str(node.value.value)  # type: ignore[attr-defined]
     return "inductor"

@@ -13,7 +13,7 @@ from conformance.errors import first_line
 from conformance.micrograph import Micrograph
 from conformance.passes import neighbours, variants
 from conformance.passes.application import LIMIT
-from conformance.passes.compilation import Compilation, compile_with
+from conformance.passes.compilation import Compilation, End, compile_with
 from conformance.passes.form import Form, difference, form_of
 from conformance.passes.near_miss import NearMiss
 from conformance.passes.pattern import to_json as pattern_json
@@ -27,10 +27,12 @@ from conformance.target import CPU, Target
 
 @dataclass(frozen=True)
 class Depth:
-    """How much is looked at. `variants` and `neighbours` are looked at where the pass matched; `build` builds the code and runs it."""
+    """How much is looked at. `variants` and `neighbours` are looked at where the pass matched; `cost` says what the program costs before and
+    after; `build` builds the code and runs it."""
 
     variants: bool = True
     neighbours: bool = True
+    cost: bool = True
     build: bool = False
     limit: float = LIMIT
 
@@ -160,14 +162,15 @@ def examine(subject: Subject, cls: type[Micrograph], target: Target = CPU, depth
     if reference.eager.error is not None:
         made.skipped = f"eager does not run it: {first_line(reference.eager.error)}"
         return made
-    done = compile_with(subject, one.module, one.inputs, target=target, options=one.options, limit=depth.limit)
-    made.matches, made.cost = done.matches, Price.of(done)
+    end = End.CODE if depth.cost else End.PASSES
+    done = compile_with(subject, one.module, one.inputs, target=target, options=one.options, end=end, limit=depth.limit)
+    made.matches, made.cost = done.matches, Price.of(done) if depth.cost else None
     made.patterns = [pattern_json(pattern) for pattern in subject.patterns()]
     if done.applications:
         given = done.applications[0]
         made.nodes, made.before = given.nodes, form_of(given.before)
         made.after = form_of(given.after) if given.after is not None else None
-    without = _without(one, target) if made.total else None
+    without = _without(one, target, End.CODE) if made.total and depth.cost else None
     made.without = Price.of(without) if without else None
     made.findings = _judged(subject, done, reference, lambda: without or _without(one, target))
     if not done.applications and not made.findings:
@@ -179,9 +182,9 @@ def examine(subject: Subject, cls: type[Micrograph], target: Target = CPU, depth
     return made
 
 
-def _without(one: variants.Variant, target: Target) -> Compilation:
+def _without(one: variants.Variant, target: Target, end: End = End.PASSES) -> Compilation:
     """The same program compiled without the pass."""
-    return compile_with(None, one.module, one.inputs, target=target, options=one.options)
+    return compile_with(None, one.module, one.inputs, target=target, options=one.options, end=end)
 
 
 def _judged(
@@ -233,7 +236,7 @@ def _deeper(
         made.neighbours = list(neighbours.neighbours(subject, given.before, given.nodes[0][1], done.inputs[0]))
     if depth.build:
         one = variants.base(cls)
-        built = compile_with(subject, one.module, one.inputs, target=target, options=one.options, build=True)
+        built = compile_with(subject, one.module, one.inputs, target=target, options=one.options, end=End.BUILD)
         reference = oracle.reference(one.module, one.inputs)
         assert built.outcome is not None
         made.built = True
@@ -244,7 +247,8 @@ def _variant(subject: Subject, one: variants.Variant, target: Target, depth: Dep
     reference = oracle.reference(one.module, one.inputs)
     if reference.eager.error is not None:
         return VariantResult(skipped=f"eager does not run it: {first_line(reference.eager.error)}")
-    done = compile_with(subject, one.module, one.inputs, target=target, options=one.options, limit=depth.limit)
+    given: dict[str, Any] = {"target": target, "options": one.options, "limit": depth.limit}
+    done = compile_with(subject, one.module, one.inputs, end=End.PASSES, **given)
     if not sum(done.matches.values()):
         misses = explain(subject, done.applications[0].before) if done.applications else []
         return VariantResult(done.matches, why=str(misses[0].first) if misses and misses[0].first else "")

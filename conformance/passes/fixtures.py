@@ -1,11 +1,11 @@
 """A pytest fixture for a pass's own repository: `compiled_with(pass, micrograph)`.
 
-    from conformance.passes.fixtures import compiled_with
+from conformance.passes.fixtures import compiled_with
 
-    def test_it_matches_once(compiled_with):
-        made = compiled_with("passes/add_rms_norm.py:add_rms_norm", "norm.add_rmsnorm")
-        assert made.matches == {"add_then_norm": 1}, made.why()
-        assert made.serious() == []
+def test_it_matches_once(compiled_with):
+    made = compiled_with("passes/add_rms_norm.py:add_rms_norm", "norm.add_rmsnorm")
+    assert made.matches == {"add_then_norm": 1}, made.why()
+    assert made.serious() == []
 """
 
 from __future__ import annotations
@@ -46,7 +46,7 @@ def compiled_with(request: pytest.FixtureRequest) -> Compile:
     ) -> Examination:
         subject = _subject(what, here, hook)
         cls = micrograph if isinstance(micrograph, type) else _named(micrograph, here / folder if folder else None)
-        return examine(subject, cls, Target.parse(target), Depth(variants=deep, neighbours=deep))
+        return examine(subject, cls, Target.parse(target), Depth(variants=deep, neighbours=deep, cost=deep))
 
     return compile_it
 

@@ -100,7 +100,9 @@ class Form:
         lines = []
         for op in self:
             args, kwargs = renamed(op.args, numbers), renamed(op.kwargs, numbers)
-            same = Op(numbers[op.name], op.kind, op.target if op.kind == "call" else "", args, kwargs, op.dtype, op.shape)
+            same = Op(
+                numbers[op.name], op.kind, op.target if op.kind == "call" else "", args, kwargs, op.dtype, op.shape
+            )
             lines.append(same.line())
         return "\n".join(lines)
 

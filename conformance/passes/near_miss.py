@@ -12,10 +12,13 @@ from dataclasses import asdict, dataclass, field
 from typing import Any
 
 from conformance.passes.form import Form, Op, Ref, shown
-from conformance.passes.pattern import Call, Dims, Input, Pattern, shown_part
+from conformance.passes.pattern import Call, Dims, Input, Pattern, parts, shown_part
 
-COMMUTATIVE = re.compile(r"(?:aten\.|operator\.)?(?:add|mul|maximum|minimum|logical_and|logical_or|bitwise_and|bitwise_or)(?:\.\w+)?")
+COMMUTATIVE = re.compile(
+    r"(?:aten\.|operator\.)?(?:add|mul|maximum|minimum|logical_and|logical_or|bitwise_and|bitwise_or)(?:\.\w+)?"
+)
 DTYPE = re.compile(r"(?:bfloat|float|int|uint|complex)\d+\w*|bool")
+SKIPS = 2  # differences behind which one walk goes on
 SHAPED = re.compile(r"aten\.(?:view|_unsafe_view|reshape|expand|permute|repeat|slice|select|squeeze|unsqueeze)\b.*")
 
 
@@ -110,10 +113,11 @@ class Walk:
         self.inputs: dict[str, Any] = {}
         self.differences: list[Difference] = []
         self.soft: list[Difference] = []  # what only some versions of torch mind
-        self.depth = 0
+        self.depth = self.skipped = 0
 
-    def rank(self) -> tuple[int, int, int]:
-        return len(self.nodes), -len(self.differences), -self.depth
+    def rank(self) -> tuple[int, int]:
+        """Larger is better: nodes that match, less what differs; the nearer to an output of the pattern, the better."""
+        return len(self.nodes) - len(self.differences), -self.depth
 
     def begin(self, call: Call, op: Op) -> Walk:
         self.compare(call, Ref(op.name))
@@ -161,6 +165,7 @@ class Walk:
         other = Walk(self.pattern, self.form)
         other.nodes, other.inputs = dict(self.nodes), dict(self.inputs)
         other.differences, other.soft, other.depth = [*self.differences], [*self.soft], self.depth
+        other.skipped = self.skipped
         return other
 
     # --------------------------------------------------------------------------------------------- inside
@@ -176,14 +181,34 @@ class Walk:
                 self._differs("value", op, f"{self.nodes[id(call)]} again", op.name)
             return
         if op.kind != "call" or op.target not in call.targets:
-            found = op.call() if op.kind == "call" else f"{'an input' if op.kind == 'input' else 'a constant'}, {op.name}"
+            found = (
+                op.call() if op.kind == "call" else f"{'an input' if op.kind == 'input' else 'a constant'}, {op.name}"
+            )
             self._differs("op", op, call.op(), found)
+            self._resume(call, op)
             return
         self.nodes[id(call)] = op.name
         self._users(call, op)
         if not call.any_args:
             self._arguments(call, op)
         self._value(call, op)
+
+    def _resume(self, call: Call, op: Op) -> None:
+        """Go on behind a difference: the graph has one op more than the pattern there, one less, or another."""
+        if self.skipped >= SKIPS:
+            return
+        inside = [part for part in parts(call) if isinstance(part, Call)]
+        tries = [(part, name) for part in (call, *inside) for name in op.inputs()] + [
+            (part, op.name) for part in inside
+        ]
+        best = self
+        for part, name in tries:
+            if self.form[name].target in part.targets:
+                walk = self._copy()
+                walk.skipped += 1
+                walk.compare(part, Ref(name))
+                best = max(best, walk, key=lambda each: each.rank())
+        self.nodes, self.inputs, self.differences, self.soft = best.nodes, best.inputs, best.differences, best.soft
 
     def _users(self, call: Call, op: Op) -> None:
         output = any(call is each for each in self.pattern.outputs)

@@ -15,7 +15,7 @@ from torch import fx
 
 from conformance import oracle
 from conformance.graphs import copied
-from conformance.passes.compilation import compile_with
+from conformance.passes.compilation import End, compile_with
 from conformance.passes.soundness import Finding, as_finding
 from conformance.passes.subject import Subject
 
@@ -38,7 +38,9 @@ class Neighbour:
         return asdict(self)
 
 
-def neighbours(subject: Subject, gm: fx.GraphModule, matched: list[str], inputs: tuple[Any, ...]) -> Iterator[Neighbour]:
+def neighbours(
+    subject: Subject, gm: fx.GraphModule, matched: list[str], inputs: tuple[Any, ...]
+) -> Iterator[Neighbour]:
     """The neighbours of one match, each compiled with the pass and held against eager."""
     for name, change in CHANGES.items():
         twin = copied(gm)
@@ -56,7 +58,7 @@ def neighbours(subject: Subject, gm: fx.GraphModule, matched: list[str], inputs:
 def _judged(
     subject: Subject, name: str, program: torch.nn.Module, inputs: tuple[Any, ...], reference: oracle.Reference
 ) -> Neighbour:
-    done = compile_with(subject, program, inputs)
+    done = compile_with(subject, program, inputs, end=End.PASSES)
     assert done.outcome is not None
     differences = oracle.compare(done.outcome, reference, strides=False, aliases=False)
     found = [as_finding(each) for each in differences] if sum(done.matches.values()) else []
@@ -150,7 +152,12 @@ def _broadcast(gm: fx.GraphModule, nodes: list[fx.Node]) -> bool:
     for node in nodes:
         for source in node.all_input_nodes:
             value = source.meta.get("val")
-            if source in nodes or not isinstance(value, torch.Tensor) or not value.dim() or not isinstance(value.shape[-1], int):
+            if (
+                source in nodes
+                or not isinstance(value, torch.Tensor)
+                or not value.dim()
+                or not isinstance(value.shape[-1], int)
+            ):
                 continue
             if value.shape[-1] < 2 or not all(isinstance(size, int) for size in value.shape):
                 continue
@@ -183,7 +190,9 @@ def _other_dim(gm: fx.GraphModule, nodes: list[fx.Node]) -> bool:
 def _other_order(gm: fx.GraphModule, nodes: list[fx.Node]) -> bool:
     """Operands of an op that is not commutative, the other way round."""
     for node in nodes:
-        if str(node.target) in ("aten.sub.Tensor", "aten.div.Tensor") and all(isinstance(a, fx.Node) for a in node.args):
+        if str(node.target) in ("aten.sub.Tensor", "aten.div.Tensor") and all(
+            isinstance(a, fx.Node) for a in node.args
+        ):
             node.args = (node.args[1], node.args[0])
             return True
     return False

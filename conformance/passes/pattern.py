@@ -45,7 +45,9 @@ class Call:
     kwargs: dict[str, Any] = field(default_factory=dict)
     users: int | None = 1
     any_args: bool = False  # arguments are not looked at
-    value: tuple[tuple[Any, ...], str] | None = None  # the shape and dtype that its value must have, where torch asks for them
+    value: tuple[tuple[Any, ...], str] | None = (
+        None  # the shape and dtype that its value must have, where torch asks for them
+    )
 
     def __str__(self) -> str:
         said = [str(a) if isinstance(a, (Call, Input, Dims)) else shown_part(a) for a in self.args]
@@ -149,7 +151,9 @@ def _call(expression: Any, known: dict[int, Any]) -> Call:
     if args is None:
         return Call(targets, users=users, any_args=True)
     kwargs = {name: _converted(value, known) for name, value in expression.kwargs.items()}
-    meta = getattr(expression, "expected_meta", None)  # of a pattern that was traced anew with the sizes of the match (2.15)
+    meta = getattr(
+        expression, "expected_meta", None
+    )  # of a pattern that was traced anew with the sizes of the match (2.15)
     value = (tuple(map(plain, meta[0])), str(meta[1]).removeprefix("torch.")) if meta else None
     return Call(targets, tuple(_converted(a, known) for a in args), kwargs, users, value=value)
 
@@ -193,7 +197,11 @@ def from_json(data: dict[str, Any]) -> Pattern:
         if isinstance(value, dict):
             if "call" in value:
                 return calls[value["call"]]
-            return Dims(tuple(value["dims"]), value["rank"]) if "dims" in value else Input(value["input"], value["ignored"])
+            return (
+                Dims(tuple(value["dims"]), value["rank"])
+                if "dims" in value
+                else Input(value["input"], value["ignored"])
+            )
         return value
 
     for call, said in zip(calls, data["calls"], strict=True):
@@ -239,4 +247,3 @@ def source(pattern: Pattern) -> str:
     outputs = [written(output) for output in pattern.outputs]
     last = outputs[0] if len(outputs) == 1 else f"MultiOutputPattern([{', '.join(outputs)}])"
     return "\n".join([*lines, f"pattern = {last}"])
-

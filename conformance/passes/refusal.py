@@ -22,7 +22,9 @@ from conformance.passes.subject import Subject
 def explain(subject: Subject, gm: fx.GraphModule) -> list[NearMiss]:
     """Each pattern of the pass: how near the graph comes to it, and the first thing that differs."""
     form = form_of(gm)
-    return [_explain(entry, pattern_of(entry.pattern, subject.entry_name(entry)), gm, form) for entry in subject.entries()]
+    return [
+        _explain(entry, pattern_of(entry.pattern, subject.entry_name(entry)), gm, form) for entry in subject.entries()
+    ]
 
 
 def _explain(entry: Any, pattern: Pattern, gm: fx.GraphModule, form: Form) -> NearMiss:

@@ -27,7 +27,11 @@ def show(console: Console, made: Examination, hook: str, diff: bool = True) -> N
     _lines(console, "matches", [", ".join(f"{name} {count}" for name, count in made.matches.items()) or "0"])
     _lines(console, "cost", [_price(made.without, made.cost)] if made.total else [])
     _lines(console, "variants", [_variant(name, made) for name in made.variants])
-    _lines(console, "neighbours", [f"{n.name}: {n.total}" + (" (still right)" if n.total and not n.findings else "") for n in made.neighbours])
+    _lines(
+        console,
+        "neighbours",
+        [f"{n.name}: {n.total}" + (" (still right)" if n.total and not n.findings else "") for n in made.neighbours],
+    )
     for finding in made.all_findings():
         style = "red" if finding.serious else ""
         console.print(Text(f"  {'finding' if finding.serious else 'note':<11}{finding}", style=style))
@@ -124,4 +128,7 @@ def change_lines(made: Change) -> list[str]:
 
 def rungs_lines(made: Examination) -> list[str]:
     """The pass on the graph of every step."""
-    return [f"{rung.total:>3}  {rung.label}{f' {shown(tuple(rung.patterns))}' if rung.patterns else ''}" for rung in made.rungs]
+    return [
+        f"{rung.total:>3}  {rung.label}{f' {shown(tuple(rung.patterns))}' if rung.patterns else ''}"
+        for rung in made.rungs
+    ]

@@ -6,7 +6,9 @@ Inductor would), AOTAutograd's graph, and the graph after every graph pass that 
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Callable, Mapping
+from contextlib import nullcontext
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -95,7 +97,9 @@ class Climb:
         self.eager: list[Rung] = []
         self.way: list[Rung] = []
         if subject.hook.aten and compilation.captured:
-            self.eager = [self._traced(label, None, self._eager, table) for label, table in self._tables(EAGER, EAGER_DECOMPOSED)]
+            self.eager = [
+                self._traced(label, None, self._eager, table) for label, table in self._tables(EAGER, EAGER_DECOMPOSED)
+            ]
             stages = dict(zip((CAPTURED, DECOMPOSED), (Stage.CAPTURE, Stage.DECOMPOSITION), strict=True))
             self.way = [
                 self._traced(label, stages[label], self._captured, table)
@@ -197,15 +201,40 @@ class Climb:
         """Would the pass match if an op were decomposed that is not?"""
         if not self.subject.hook.aten or DECOMPOSED not in self.graphs:
             return None
-        table = dict(inductor.select_decompositions())
         called = {node.target for node in self.graphs[DECOMPOSED].graph.nodes if node.op == "call_function"}
-        known = {op: fn for op, fn in seam.all_decompositions.items() if op in called and op not in table}
-        for op in sorted(known, key=str):
-            if self._traced("", None, self._captured, {**table, op: known[op]}).total > given.total:
-                why = f"{op_name(op)} is not in Inductor's table; with torch's own decomposition of it the pass matches"
-                step = f"the decomposition of {op_name(op)} is not done"
-                return Loss(Stage.DECOMPOSITION, step, why, self._misses(HOOK))
+        for op in sorted(called, key=str):
+            for decomposition in _decompositions(op):
+                trace = functools.partial(self._decomposed_too, op, decomposition)
+                if self._traced("", None, trace, inductor.select_decompositions()).total > given.total:
+                    why = f"{op_name(op)} is still in the decomposed graph; decomposed, the pass matches"
+                    step = f"the decomposition of {op_name(op)} is not done"
+                    return Loss(Stage.DECOMPOSITION, step, why, self._misses(HOOK))
         return None
+
+    def _decomposed_too(self, op: Any, decomposition: Callable[..., Any], table: Table) -> fx.GraphModule:
+        """Dynamo's graph decomposed, with this op decomposed as well."""
+        gm = self.graphs[CAPTURED]
+        given = [node.meta["val"] for node in gm.graph.nodes if node.op == "placeholder"]
+        mode = inductor.detect_fake_mode(given)
+        with mode or nullcontext(), torch.no_grad():
+            return _lean(make_fx(_Decomposing(gm, op, decomposition).run, decomposition_table=dict(table))(*given))
+
+
+class _Decomposing(fx.Interpreter):
+    """Runs a graph with one op replaced by its decomposition."""
+
+    def __init__(self, gm: fx.GraphModule, op: Any, decomposition: Callable[..., Any]) -> None:
+        super().__init__(gm)
+        self.op, self.decomposition = op, decomposition
+
+    def call_function(self, target: Any, args: Any, kwargs: Any) -> Any:
+        return self.decomposition(*args, **kwargs) if target is self.op else super().call_function(target, args, kwargs)
+
+
+def _decompositions(op: Any) -> list[Callable[..., Any]]:
+    """The decompositions of an op that Inductor and torch know, whether they are in use or not."""
+    tables = (inductor.select_decompositions(), seam.inductor_decompositions, seam.all_decompositions)
+    return list(dict.fromkeys(table[op] for table in tables if op in table))
 
 
 def _state(module: nn.Module) -> dict[str, torch.Tensor]:

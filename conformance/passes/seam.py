@@ -21,6 +21,7 @@ NAMES = {
     "compute_mutation_regions": Name(f"{PATTERNS}:compute_mutation_region_ids", NO_STAGE),
     "custom_pass": Name("torch._inductor.custom_graph_pass:CustomGraphPass", NO_STAGE),
     "fake_mode": Name("torch._subclasses.fake_tensor:FakeTensorMode", NO_STAGE),
+    "inductor_decompositions": Name("torch._inductor.decomposition:decompositions", NO_STAGE),
     "all_decompositions": Name("torch._decomp:decomposition_table", NO_STAGE),
 }
 seam = Seam("torch", lambda: str(torch.__version__), NAMES)

@@ -57,7 +57,9 @@ def findings(subject: Subject, done: Application) -> list[Finding]:
 
 def written_inputs(gm: fx.GraphModule) -> list[str]:
     """The inputs that the graph writes to, in order, once for every write; through views too."""
-    return [root.name for node in gm.graph.nodes for value in _written(node) if (root := _root(value)).op == "placeholder"]
+    return [
+        root.name for node in gm.graph.nodes for value in _written(node) if (root := _root(value)).op == "placeholder"
+    ]
 
 
 def _written(node: fx.Node) -> Iterator[fx.Node]:
@@ -106,7 +108,9 @@ def _metadata(before: fx.GraphModule, after: fx.GraphModule) -> Iterator[Finding
     bare = [n for n in computing if "val" not in n.meta and "example_value" not in n.meta]
     if bare:
         more = f" and {len(bare) - 1} more" if len(bare) > 1 else ""
-        yield Finding("metadata_loss", f"{bare[0].name} = {op_name(bare[0].target)} has no `val`: no shape, dtype or stride{more}")
+        yield Finding(
+            "metadata_loss", f"{bare[0].name} = {op_name(bare[0].target)} has no `val`: no shape, dtype or stride{more}"
+        )
         return
     wrong = next((said for node in computing if (said := wrong_value(node))), "")
     if wrong:

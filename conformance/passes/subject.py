@@ -190,7 +190,12 @@ def _registered(name: str, value: Any, hook: Hook) -> Subject:
     patterns = seam.pattern_pass(pass_name=name)
     made = Subject(name, patterns.apply, hook, [patterns])
     for rule in rules:
-        if not isinstance(rule, (tuple, list)) or len(rule) not in (3, 4) or not callable(rule[0]) or not callable(rule[1]):
+        if (
+            not isinstance(rule, (tuple, list))
+            or len(rule) not in (3, 4)
+            or not callable(rule[0])
+            or not callable(rule[1])
+        ):
             raise UsageError(f"{name}: expected (pattern, replacement, example inputs), found {str(rule)[:60]}")
         search, replacement, inputs, *options = rule
         inputs = inputs() if callable(inputs) else inputs
@@ -209,7 +214,7 @@ def _registered(name: str, value: Any, hook: Hook) -> Subject:
 
 def _pattern_sets(value: Any) -> Iterator[Any]:
     """The pattern sets that a pass applies: in its attributes, in what its function was defined with, in globals that it names."""
-    function = value if inspect.isfunction(value) else getattr(type(value), "__call__", None)
+    function = value if inspect.isfunction(value) else vars(type(value)).get("__call__")
     function = getattr(value, "__func__", function)
     places: list[Any] = list(getattr(value, "__dict__", {}).values())
     owner = getattr(value, "__self__", None)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import json
 import os
 import subprocess
@@ -40,7 +41,7 @@ class History:
         found: list[Change] = []
         for micrograph in self.micrographs():
             known = [self.examined[v][micrograph] for v in self.versions if micrograph in self.examined.get(v, {})]
-            for old, new in zip(known, known[1:], strict=False):
+            for old, new in itertools.pairwise(known):
                 if (made := change(old, new)) is not None:
                     found.append(made)
         return found

@@ -39,7 +39,9 @@ class FuseSiluTimes(BaseTransform):
             for silu, up in (node.args, node.args[::-1]):
                 if getattr(silu, "target", None) is aten.silu.default and len(silu.users) == 1:
                     with gm.graph.inserting_before(node):
-                        fused = gm.graph.call_function(torch.ops.conformance_examples.silu_times.default, (silu.args[0], up))
+                        fused = gm.graph.call_function(
+                            torch.ops.conformance_examples.silu_times.default, (silu.args[0], up)
+                        )
                     fused.meta = dict(node.meta)
                     node.replace_all_uses_with(fused)
                     gm.graph.erase_node(node)

@@ -20,7 +20,7 @@ from torch._inductor.pattern_matcher import (
 )
 from torch.nn import functional as F
 
-micrographs = "mlp.swiglu mlp.swiglu_tapped mlp.gated_chunk"
+micrographs = "mlp.swiglu mlp.swiglu_tapped"
 aten = torch.ops.aten
 
 
