@@ -20,6 +20,7 @@ SEAMS = {
     "backends/torch_tensorrt/seam.py",
     "backends/autodeploy/seam.py",
     "headless/seam.py",
+    "passes/seam.py",
     "upstream/rungs.py",  # runs without this package inside the interpreter under test: it has its own table
 }
 # Files that may name them, and why.
