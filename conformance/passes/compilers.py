@@ -55,6 +55,7 @@ def depth_of(options: dict[str, Any]) -> Depth:
 def compiler_of(address: str, options: dict[str, Any]) -> Compiler:
     """The compiler that a pass is for, and the pass ready to be put into it."""
     backend = options["backend"] or _guess(address)
+    torch.set_num_threads(1)  # a process with threads cannot be forked
     if backend == "autodeploy":
         from conformance.passes.autodeploy import AutoDeploy
 
@@ -65,7 +66,6 @@ def compiler_of(address: str, options: dict[str, Any]) -> Compiler:
         return TorchTensorRT(address, options["target"])
     from conformance import backends
 
-    torch.set_num_threads(1)  # a process with threads cannot be forked
     target = Target.parse(options["target"])
     reasons = backends.get("inductor").unavailable(target)
     if target.headless and reasons:
