@@ -14,6 +14,7 @@ from conformance.passes.rungs import CAPTURED, DECOMPOSED, EAGER, EAGER_DECOMPOS
 from conformance.stage import Stage
 
 AOT = "AOTAutograd's graph"
+MANY = 30  # lines of a graph that has nothing of the pattern
 # The order in which rungs are compared: eager's own calls beside Dynamo's graph in the same form, then the steps of the compiler.
 STAGES: dict[str, Stage | None] = {
     EAGER: None,
@@ -153,7 +154,7 @@ def _around(made: Change, first: Rung, second: Rung) -> None:
     for rung in (first, second):
         assert rung.form
         miss = nearest(pattern, rung.form) if pattern else None
-        pieces.append(rung.form.around(miss.nodes, 1) if miss else rung.form.calls())
+        pieces.append(rung.form.around(miss.nodes, 1) if miss and miss.nodes else rung.form.calls()[:MANY])
         if miss and miss.first and rung.total == min(first.total, second.total):
             made.differences = miss.differences
     made.lines = side_by_side(pieces[0], pieces[1], (label(made.old, made.new), label(made.new, made.old)))
