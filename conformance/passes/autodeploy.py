@@ -12,13 +12,17 @@ from typing import Any
 import torch
 
 from conformance.autodeploy.harness import Harness, Report
-from conformance.backends.autodeploy import fake_cuda
+from conformance.backends.autodeploy import fake_cuda, plan
 from conformance.errors import UsageError, unknown
 from conformance.micrograph import Micrograph, snake
 from conformance.passes.examination import Examination
 from conformance.passes.form import form_of
+from conformance.passes.rungs import HOOK, Loss, Rung
 from conformance.passes.soundness import Finding, as_finding
 from conformance.passes.subject import load_module
+from conformance.stage import Stage
+
+EARLIER = ("post_export", "pattern_matcher", "post_load_fusion")  # AutoDeploy's stages that have graphs, in order
 
 
 class AutoDeploy:
@@ -26,9 +30,9 @@ class AutoDeploy:
 
     target = "cpu"
 
-    def __init__(self, address: str, kernels: str) -> None:
+    def __init__(self, address: str, kernels: str, deep: bool = True) -> None:
         file, _, name = address.rpartition(":")
-        self.harness, self.kernels = Harness(), kernels
+        self.harness, self.kernels, self.deep = Harness(), kernels, deep
         with self.harness.loaded.active(), fake_cuda.answers():
             module = load_module(Path(file))
         value = getattr(module, name, None)
@@ -39,8 +43,8 @@ class AutoDeploy:
         self.name = self._registered(value)
         self.config: dict[str, Any] = dict(getattr(module, "config", {}))
         self.micrographs = str(getattr(module, "micrographs", "")) or "norm.decoder_block"
-        stage = self.config.get("stage", "post_load_fusion")
-        self.place = f"AutoDeploy's {stage}, {kernels} kernels, of {self.harness.loaded.found}"
+        self.stage = str(self.config.get("stage", "post_load_fusion"))
+        self.place = f"AutoDeploy's {self.stage}, {kernels} kernels, of {self.harness.loaded.found}"
 
     def _registered(self, value: type) -> str:
         """The name under which AutoDeploy knows the class; registered here where its author has not done so."""
@@ -67,7 +71,23 @@ class AutoDeploy:
         gone = [name for name in made.before.ops if name not in made.after.ops]
         made.nodes = [(self.name, gone)] if report.matches else []
         made.findings = _findings(report)
+        if self.deep and not made.total and not made.findings:
+            self._why(made, cls, report)
         return made
+
+    def _why(self, made: Examination, cls: type[Micrograph], report: Report) -> None:
+        """The transform tried at the end of every earlier stage of AutoDeploy's: what ran after the last match took it away."""
+        for stage in EARLIER[: EARLIER.index(self.stage)] if self.stage in EARLIER else EARLIER:
+            earlier = self.harness.run(self.name, cls, self.kernels, **{**self.config, "stage": stage})
+            matches = {self.name: earlier.matches}
+            made.rungs.append(Rung(f"AutoDeploy's {stage}", plan.STAGES_OF[stage], matches, form_of(earlier.before)))
+        made.rungs.append(Rung(HOOK, plan.STAGES_OF.get(self.stage, Stage.FUSION), made.matches, made.before))
+        last = next((i for i in reversed(range(len(made.rungs))) if made.rungs[i].total), None)
+        if last is not None:
+            after = EARLIER[last + 1] if last + 1 < len(EARLIER) else self.stage
+            ran = [r.name for r in report.earlier if r.stage == after and r.matches]
+            why = f"the transform finds {made.rungs[last].total} after {made.rungs[last].label}, none later"
+            made.loss = Loss(plan.STAGES_OF.get(after), f"{after}: {', '.join(ran) or 'its transforms'}", why)
 
 
 def _findings(report: Report) -> list[Finding]:

@@ -59,7 +59,7 @@ def compiler_of(address: str, options: dict[str, Any]) -> Compiler:
     if backend == "autodeploy":
         from conformance.passes.autodeploy import AutoDeploy
 
-        return AutoDeploy(address, options["kernels"])
+        return AutoDeploy(address, options["kernels"], not options["quick"])
     if backend == "torch_tensorrt":
         from conformance.passes.torch_tensorrt import TorchTensorRT
 
