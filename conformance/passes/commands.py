@@ -133,12 +133,14 @@ def folders_of(address: str, named: Path | None) -> list[Path]:
 
 
 def _examine(addresses: Sequence[str], options: dict[str, Any]) -> int:
-    from conformance.passes.compilers import compiler_of
+    from conformance.passes.compilers import Inductor, compiler_of
 
     console = Console(highlight=False, soft_wrap=True)
     results: dict[str, list[Any]] = {}
     for address in addresses:
         compiler = compiler_of(address, options)
+        if options["pin"] and not isinstance(compiler, Inductor):
+            raise UsageError("--pin writes tests of Inductor passes: the fixture compiles with Inductor")
         own = options["micrographs"]
         library = chosen(options["micrograph"], compiler.micrographs, folders_of(address, own), own is not None)
         results[address] = []

@@ -9,6 +9,8 @@ from typing import Any
 import torch
 
 from conformance import oracle
+from conformance.backends.base import Case
+from conformance.backends.inductor.backend import InductorBackend
 from conformance.errors import first_line
 from conformance.micrograph import Micrograph
 from conformance.passes import neighbours, variants
@@ -157,6 +159,11 @@ def examine(subject: Subject, cls: type[Micrograph], target: Target = CPU, depth
     if cls.has_scenario():
         made.skipped = "it is a scenario of several calls"
         return made
+    with InductorBackend().settings(Case(cls, target)):  # those that the micrograph asks for; equal random numbers
+        return _examined(made, subject, cls, target, depth)
+
+
+def _examined(made: Examination, subject: Subject, cls: type[Micrograph], target: Target, depth: Depth) -> Examination:
     one = variants.base(cls)
     reference = oracle.reference(one.module, one.inputs)
     if reference.eager.error is not None:

@@ -12,7 +12,7 @@ from tensorrt_llm._torch.auto_deploy.transform.interface import BaseTransform, T
 from torch.fx import GraphModule
 
 backend = "autodeploy"
-config = {"stage": "post_load_fusion"}
+config = {"stage": "post_export"}  # before AutoDeploy's own patterns take silu away
 micrographs = "mlp.swiglu mlp.swiglu_tapped"
 aten = torch.ops.aten
 
