@@ -49,6 +49,9 @@ class Rung:
     def total(self) -> int:
         return sum(self.matches.values())
 
+    def count(self, name: str) -> int:
+        return self.matches.get(name, 0)
+
     def to_json(self) -> dict[str, Any]:
         return {
             "label": self.label,
@@ -159,25 +162,31 @@ class Climb:
     # --------------------------------------------------------------------------------------------- the answer
 
     def loss(self) -> Loss | None:
-        """The step after which fewer matches were left; None where the pass finds as many as at any rung."""
+        """The step after which fewer matches of a pattern were left; None where the pass finds as many as at any rung."""
         if not self.way:
             return None
-        given = self.way[-1]
-        after = next((i for i in reversed(range(len(self.way) - 1)) if self.way[i].total > given.total), None)
-        if after is not None:
-            return self._between(self.way[after], self.way[after + 1])
-        better = next((rung for rung in reversed(self.eager) if rung.total > given.total), None)
-        if better is not None:
-            name = DECOMPOSED if better.label == EAGER_DECOMPOSED else CAPTURED
-            why = f"the pass finds {better.total} in {better.label}, {given.total} in {name}"
-            return Loss(Stage.CAPTURE, "Dynamo's capture", why, self._misses(name))
-        return self._not_decomposed(given) if given.total == 0 else None
+        names = [*self.way[-1].matches, *(name for rung in self.way for name in rung.matches)]
+        found = (self._loss(name) for name in dict.fromkeys(names))
+        return next((loss for loss in found if loss is not None), None)
 
-    def _between(self, before: Rung, after: Rung) -> Loss:
-        why = f"the pass finds {before.total} in {before.label}, {after.total} after this step"
+    def _loss(self, name: str) -> Loss | None:
+        """The same for one pattern."""
+        given = self.way[-1].count(name)
+        after = next((i for i in reversed(range(len(self.way) - 1)) if self.way[i].count(name) > given), None)
+        if after is not None:
+            return self._between(name, self.way[after], self.way[after + 1])
+        better = next((rung for rung in reversed(self.eager) if rung.count(name) > given), None)
+        if better is not None:
+            label = DECOMPOSED if better.label == EAGER_DECOMPOSED else CAPTURED
+            why = f"{name} is found {better.count(name)} times in {better.label}, {given} times in {label}"
+            return Loss(Stage.CAPTURE, "Dynamo's capture", why, self._misses(label))
+        return self._not_decomposed(name) if given == 0 else None
+
+    def _between(self, name: str, before: Rung, after: Rung) -> Loss:
+        why = f"{name} is found {before.count(name)} times in {before.label}, {after.count(name)} times after this step"
         step = after.label
         if after.label == DECOMPOSED:
-            step = self._decomposition(after.total) or "Inductor's decompositions"
+            step = self._decomposition(name, after.count(name)) or "Inductor's decompositions"
         elif after.label == "AOTAutograd's graph":
             step = "AOTAutograd (functionalization, tracing of the joint graph)"
         if after.patterns:
@@ -187,26 +196,26 @@ class Climb:
     def _misses(self, label: str) -> list[NearMiss]:
         return explain(self.subject, copied(self.graphs[label])) if label in self.graphs else []
 
-    def _decomposition(self, found: int) -> str:
+    def _decomposition(self, name: str, found: int) -> str:
         """The decomposition without which the match is there."""
         table = dict(inductor.select_decompositions())
         called = {node.target for node in self.graphs[CAPTURED].graph.nodes if node.op == "call_function"}
         for op in sorted(called & table.keys(), key=str):
             without = {key: value for key, value in table.items() if key is not op}
-            if self._traced("", None, self._captured, without).total > found:
+            if self._traced("", None, self._captured, without).count(name) > found:
                 return f"the decomposition of {op_name(op)}"
         return ""
 
-    def _not_decomposed(self, given: Rung) -> Loss | None:
-        """Would the pass match if an op were decomposed that is not?"""
+    def _not_decomposed(self, name: str) -> Loss | None:
+        """Would the pattern match if an op were decomposed that is not?"""
         if not self.subject.hook.aten or DECOMPOSED not in self.graphs:
             return None
         called = {node.target for node in self.graphs[DECOMPOSED].graph.nodes if node.op == "call_function"}
         for op in sorted(called, key=str):
             for decomposition in _decompositions(op):
                 trace = functools.partial(self._decomposed_too, op, decomposition)
-                if self._traced("", None, trace, inductor.select_decompositions()).total > given.total:
-                    why = f"{op_name(op)} is still in the decomposed graph; decomposed, the pass matches"
+                if self._traced("", None, trace, inductor.select_decompositions()).count(name):
+                    why = f"{op_name(op)} is still in the decomposed graph; decomposed, {name} matches"
                     step = f"the decomposition of {op_name(op)} is not done"
                     return Loss(Stage.DECOMPOSITION, step, why, self._misses(HOOK))
         return None
