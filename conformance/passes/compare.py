@@ -118,6 +118,8 @@ def _same_graphs(made: Change) -> None:
         made.why = "graphs and pattern are the same in both: the matcher's own rules differ"
     worse = made.old if made.old.total < made.new.total else made.new
     made.differences = [miss.first for miss in worse.misses if miss.first]
+    if not made.lines and worse.before and worse.misses:
+        made.lines = [op.line() for op in worse.before.around(worse.misses[0].nodes, 1)]
 
 
 def _steps_between(old: Examination, new: Examination) -> str:
