@@ -35,7 +35,10 @@ COMMANDS = {
     "diff": ("conformance.report.commands", "Which stage moved between two records: ranked by cost, one line a cause."),
     "history": ("conformance.report.commands", "With which version each cause came, over many records."),
     "pack": ("conformance.report.commands", "The long texts of records as one file each, to be published."),
-    "pass": ("conformance.autodeploy.commands", "An AutoDeploy pass: the graph before and after."),
+    "pass": (
+        "conformance.passes.commands",
+        "A pass of your own in the real compile: matches, and the stage that took one away.",
+    ),
     "candidates": ("conformance.autodeploy.commands", "Fusion candidates in a folder of AutoDeploy graph dumps."),
     "get": ("conformance.autodeploy.commands", "Get the sources that a backend needs."),
     "triage": ("conformance.triage.command", "The stage, the culprit, a minimal repro and the issue text."),

@@ -1,4 +1,4 @@
-"""`conformance pass`, `conformance candidates`, `conformance get`."""
+"""`conformance candidates`, `conformance get`, and what `conformance pass NAME` shows of AutoDeploy's own passes."""
 
 from __future__ import annotations
 
@@ -28,22 +28,10 @@ def _use(source: str | None) -> None:
 # ------------------------------------------------------------------------------------------------------ pass
 
 
-@click.command("pass")
-@click.argument("name")
-@click.option(
-    "--micrograph", "-m", metavar="M", default="norm.decoder_block", show_default=True, help="the graph to run it on"
-)
-@click.option(
-    "--kernels", metavar="OPTION", default="flashinfer", show_default=True, help="flashinfer, triton or torch"
-)
-@click.option("--legacy", is_flag=True, help="the older pass under _torch/compilation, even where AutoDeploy has one")
-@click.option("--review", is_flag=True, help="instead: is it registered, listed and tested?")
-@click.option("--json", "as_json", is_flag=True, help="for programs")
-@SOURCE
-def pass_command(
+def show_transform(
     name: str, micrograph: str, kernels: str, legacy: bool, review: bool, as_json: bool, trtllm_src: str | None
 ) -> int:
-    """The graph before and after one of AutoDeploy's passes: fuse_add_rms_norm, fuse_norm, fix_functionalization …"""
+    """The graph before and after one of AutoDeploy's own passes, by its name (`conformance pass NAME`)."""
     _use(trtllm_src)
     if review:
         return _review(name, as_json)
@@ -187,4 +175,4 @@ def get_command(what: str, ref: str, origin: str | None) -> int:
     return 0
 
 
-COMMANDS = [pass_command, candidates_command, get_command]
+COMMANDS = [candidates_command, get_command]

@@ -121,6 +121,16 @@ def output_differences(got: oracle.Outcome, ref: oracle.Reference) -> list[oracl
     return found
 
 
+def placed(config: dict[str, dict[str, Any]], name: str, settings: dict[str, Any]) -> dict[str, dict[str, Any]]:
+    """The configuration with one more transform, after all others of its stage."""
+
+    def order(one: dict[str, Any]) -> int:
+        return plan.STAGES_OF.get(one["stage"], LAST).order
+
+    earlier = {n: s for n, s in config.items() if order(s) <= order(settings)}
+    return {**earlier, name: settings, **{n: s for n, s in config.items() if n not in earlier}}
+
+
 class Harness:
     def __init__(self, loaded: Loaded | None = None) -> None:
         self.loaded = loaded or load()
@@ -187,7 +197,7 @@ class Harness:
         for part in parts:
             if part not in config:  # registered, but not listed in default.yaml or of a stage without graphs
                 listed = plan.default_config(self.loaded).get(part, {})
-                config[part] = {"stage": "post_load_fusion", **listed}
+                config = placed(config, part, {"stage": settings.get("stage", "post_load_fusion"), **listed})
             config[part] = {**config[part], "enabled": True, **(settings if part == parts[-1] else {})}
         return config
 

@@ -21,6 +21,7 @@ SEAMS = {
     "backends/autodeploy/seam.py",
     "headless/seam.py",
     "ops/seam.py",
+    "passes/seam.py",
     "upstream/rungs.py",  # runs without this package inside the interpreter under test: it has its own table
 }
 # Files that may name them, and why.

@@ -1,0 +1,104 @@
+"""The compilers that a pass can be put into: what the object is says which."""
+
+from __future__ import annotations
+
+import ast
+import contextlib
+import importlib
+from pathlib import Path
+from typing import Any, Protocol
+
+import torch
+
+from conformance.backends.inductor.seam import FIRST_COMPILE
+from conformance.backends.inductor.seam import seam as inductor
+from conformance.errors import UsageError
+from conformance.micrograph import Micrograph
+from conformance.passes.examination import Depth, Examination, examine
+from conformance.passes.subject import Subject, load
+from conformance.target import Target
+
+
+class Compiler(Protocol):
+    """Something that puts a pass into a compile."""
+
+    name: str  # of the pass
+    target: str
+    micrographs: str  # globs that the pass's author has named
+    place: str  # where the pass runs, for people
+
+    def version(self) -> str: ...
+
+    def examine(self, cls: type[Micrograph]) -> Examination: ...
+
+
+class Inductor:
+    """A custom pass of Inductor's."""
+
+    def __init__(self, subject: Subject, target: str, depth: Depth) -> None:
+        self.subject, self.target, self.depth = subject, target, depth
+        self.name, self.micrographs = subject.name, subject.micrographs
+        self.place = f"torch._inductor.config.{subject.hook.setting}"
+
+    def version(self) -> str:
+        return str(torch.__version__)
+
+    def examine(self, cls: type[Micrograph]) -> Examination:
+        return examine(self.subject, cls, Target.parse(self.target), self.depth)
+
+
+def depth_of(options: dict[str, Any]) -> Depth:
+    deep = not options["quick"]
+    return Depth(deep, deep, deep, options["build"], options["limit"])
+
+
+def compiler_of(address: str, options: dict[str, Any]) -> Compiler:
+    """The compiler that a pass is for, and the pass ready to be put into it."""
+    backend = options["backend"] or _guess(address)
+    torch.set_num_threads(1)  # a process with threads cannot be forked
+    if backend == "autodeploy":
+        from conformance.passes.autodeploy import AutoDeploy
+
+        return AutoDeploy(address, options["kernels"], not options["quick"])
+    if backend == "torch_tensorrt":
+        from conformance.passes.torch_tensorrt import TorchTensorRT
+
+        return TorchTensorRT(address, options["target"])
+    from conformance import backends
+
+    target = Target.parse(options["target"])
+    reasons = backends.get("inductor").unavailable(target)
+    if target.headless and reasons:
+        raise UsageError(f"{target}: {next(iter(reasons.values()))}")
+    if options["build"]:
+        backends.get("inductor").preload(target)
+    else:
+        preload()
+    return Inductor(load(address, options["hook"]), options["target"], depth_of(options))
+
+
+def preload() -> None:
+    """What every compile imports, once for all processes that are forked; what only building code needs is left out."""
+    for name in FIRST_COMPILE:
+        with contextlib.suppress(ImportError):
+            importlib.import_module(name)
+    if inductor.has("joint_patterns"):
+        inductor.joint_patterns(torch.device("cpu"))
+    if inductor.has("post_grad_patterns"):
+        inductor.post_grad_patterns()
+
+
+def _guess(address: str) -> str:
+    """A variable `backend` of the file, read without importing it: an AutoDeploy transform imports only inside AutoDeploy."""
+    file = Path(address.rpartition(":")[0])
+    if not file.is_file():
+        raise UsageError(f"no file {file}: write FILE.py:OBJECT")
+    try:
+        tree = ast.parse(file.read_text("utf-8"))
+    except SyntaxError as error:
+        raise UsageError(f"{file} does not parse: {error.msg}, line {error.lineno}") from None
+    for node in tree.body:
+        named = isinstance(node, ast.Assign) and any(getattr(t, "id", "") == "backend" for t in node.targets)
+        if named and isinstance(node.value, ast.Constant):  # type: ignore[attr-defined]
+            return str(node.value.value)  # type: ignore[attr-defined]
+    return "inductor"
