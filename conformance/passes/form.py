@@ -162,7 +162,7 @@ def form_of(graph: fx.Graph | fx.GraphModule) -> Form:
 
 def _op(node: fx.Node) -> Op:
     value = node.meta.get("val", node.meta.get("example_value"))
-    tensor = isinstance(value, torch.Tensor)
+    tensor = value if isinstance(value, torch.Tensor) else None
     target = op_name(node.target) if node.op.startswith("call") else str(node.target)
     args = tuple(plain(a) for a in node.args)
     if node.op == "output":
@@ -173,9 +173,9 @@ def _op(node: fx.Node) -> Op:
         target,
         args,
         {name: plain(a) for name, a in node.kwargs.items()},
-        str(value.dtype).removeprefix("torch.") if tensor else "",
-        tuple(map(_size, value.shape)) if tensor else None,
-        _strides(value) if tensor else None,
+        str(tensor.dtype).removeprefix("torch.") if tensor is not None else "",
+        tuple(map(_size, tensor.shape)) if tensor is not None else None,
+        _strides(tensor) if tensor is not None else None,
         place(node.stack_trace or ""),
     )
 

@@ -131,7 +131,12 @@ def _moved_cast(gm: fx.GraphModule, nodes: list[fx.Node]) -> bool:
     """A cast that came before an op comes after it."""
     for cast in nodes:
         users = list(cast.users)
-        if "convert_element_type" not in str(cast.target) or len(users) != 1 or users[0] not in nodes:
+        if (
+            isinstance(cast.target, str)
+            or "convert_element_type" not in str(cast.target)
+            or len(users) != 1
+            or users[0] not in nodes
+        ):
             continue
         user, value = users[0], users[0].meta.get("val")
         if not isinstance(value, torch.Tensor) or not isinstance(cast.args[0], fx.Node) or "dtype" in user.kwargs:

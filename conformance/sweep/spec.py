@@ -214,10 +214,10 @@ def _pins(word: str, where: Environment) -> list[tuple[str, str]]:
         version = nightly(where, int(match[1] or 0))
         return [(version, f"torch=={version}")]
     try:
-        version = Version(word)
+        exact = len(Version(word).release) >= 3
     except InvalidVersion:
         raise UsageError(f"{word!r} is no version of torch: write 2.14.1, 2.14, 2.11..2.15 or nightly") from None
-    return [(word, f"torch~={word}.0" if len(version.release) < 3 else f"torch=={word}")]
+    return [(word, f"torch=={word}" if exact else f"torch~={word}.0")]
 
 
 def nightly(where: Environment, back: int) -> str:
@@ -238,7 +238,8 @@ def _companions(backends: tuple[str, ...]) -> list[tuple[str, tuple[str, ...], t
     from conformance import backends as known
     from conformance.backends.base import Released
 
-    apart, together = [], []
+    apart: list[tuple[str, tuple[str, ...], tuple[str, ...]]] = []
+    together = []
     for name in backends:
         backend = known.get(name) if name in known.names() else None  # one that is installed there and not here
         if isinstance(backend, Released) and backend.package not in ("", "torch"):
