@@ -140,6 +140,8 @@ def _rank(path: tuple[str, ...], old: Any, new: Any, exact: bool) -> str:
     before, after = number(old), number(new)
     if known is None or before is None or after is None or before == after or UNDIRECTED.intersection(path):
         return CODE
+    if path == ("graphs",) and not (before and after):
+        return CODE  # nothing was captured at all: an exception came before, as it should, or did not
     return known[0] if after > before else known[1]
 
 

@@ -77,25 +77,31 @@ def _headline(diff: Diff) -> Cell:
 def _screen(diff: Diff, ranks: list[str], room: int) -> Iterator[Block]:
     """A line a cause, a heading a class; what does not fit is counted, and is in the details."""
     rows: list[list[Cell]] = []
-    left = 0
     one_column = len({one.place.column for cause in diff.causes for one in cause.compiles}) == 1
-    for rank in ranks:
+    shares = _shares([len(diff.of(rank)) for rank in ranks], room - len(ranks))
+    for rank, share in zip(ranks, shares, strict=True):
         seen = CLASS_LOOKS[rank]
-        if len(rows) + 2 <= room:
-            count = f"{counted(len(diff.of(rank)), 'cause')}, {counted(diff.compiles(rank), 'compile')}"
-            rows.append([Span(seen.sign, seen.style), Span(seen.word, seen.style), Span(count, seen.style), "", ""])
-        for cause in diff.of(rank):
-            if len(rows) >= room:
-                left += 1
-                continue
+        count = f"{counted(len(diff.of(rank)), 'cause')}, {counted(diff.compiles(rank), 'compile')}"
+        rows.append([Span(seen.sign, seen.style), Span(seen.word, seen.style), Span(count, seen.style), "", ""])
+        for cause in diff.of(rank)[:share]:
             example = cause.example.place.micrograph if one_column else "/".join(cause.example.place[1:])
             rows.append(
                 ["", cause.stage, Span(cause.headline, "", 200), f"{len(cause.compiles)}", Span(example, "code")]
             )
     if rows:
         yield Table(["", "first stage", "what moved there", "compiles", "for example"], rows, frozenset({3}), cut=2)
-    if left:
+    if left := sum(len(diff.of(rank)) for rank in ranks) - sum(shares):
         yield Paragraph(Span(f"and {counted(left, 'more cause')}: see the details", "soft"))
+
+
+def _shares(counts: list[int], room: int, least: int = 3) -> list[int]:
+    """How many causes of each class the screen shows: a few of every class, the rest of the room to the costliest."""
+    shares = [0] * len(counts)
+    for limit in (1, least, room):
+        for at, count in enumerate(counts):
+            more = min(count, limit) - shares[at]
+            shares[at] += max(0, min(more, room - sum(shares)))
+    return shares
 
 
 def _details(cause: Cause) -> Fold:
@@ -109,6 +115,8 @@ def _details(cause: Cause) -> Fold:
         blocks.append(Paragraph(Span(f"and {len(cause.compiles) - MEMBERS} more like these", "soft")))
     if after := cause.then():
         blocks.append(Paragraph([Span("then ", "soft"), Span(after, "", 400)]))
+    if cause.url:
+        blocks.append(Paragraph([Span("report: ", "soft"), Span(cause.url, "", 200)]))
     blocks += list(_before_and_after(example.first))
     blocks.append(Code("\n".join(commands(example)), "bash"))
     count = f"{counted(len(cause.compiles), 'compile')}, {', '.join(cause.columns[:3])}"
@@ -168,6 +176,7 @@ def cause_json(cause: Cause) -> dict[str, Any]:
         "stage": cause.stage,
         "cause": cause.text,
         "then": cause.then(),
+        "report": cause.url,
         "expected": not cause.fails,
         "example": "/".join(cause.example.first.place),
         "compiles": [
