@@ -5,6 +5,7 @@ from __future__ import annotations
 import difflib
 import shlex
 from collections.abc import Iterable, Iterator
+from itertools import takewhile
 from typing import Any
 
 from conformance import sanitize
@@ -20,6 +21,7 @@ from conformance.report.style import CLASS_LOOKS, counted, look
 
 COMMENT = 60_000  # characters; a comment on GitHub has at most 65,536
 EXCERPT = 16  # lines of a graph's difference
+DETAILS = "Details"  # what follows this heading is read from the texts beside the records, which takes longest
 MEMBERS = 8  # compiles that are listed of one cause
 
 
@@ -57,10 +59,15 @@ def diff_blocks(diff: Diff, everything: bool = False, height: int = 40) -> Itera
         what = f"{counted(hidden, 'cause')} in {counted(diff.compiles(BOOKKEEPING), 'compile')}"
         yield Paragraph(Span(f"bookkeeping (guard names, metadata, digests): {what}; --all lists them", "soft"))
     if shown:
-        yield Heading("Details", 3)
+        yield Heading(DETAILS, 3)
     for rank in shown:
         for cause in diff.of(rank):
             yield _details(cause)
+
+
+def first_screen(blocks: Iterable[Block]) -> Iterator[Block]:
+    """The blocks before the details, which are not made."""
+    return takewhile(lambda block: not (isinstance(block, Heading) and block.text == DETAILS), blocks)
 
 
 def _headline(diff: Diff) -> Cell:
