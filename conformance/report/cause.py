@@ -78,9 +78,16 @@ class Cause:
 
     @property
     def headline(self) -> str:
-        """The text, and before it what it led to at a later stage of the example."""
+        """The text, before it what it led to at a later stage of the example, and after it the reports that it fixes."""
         worst = self.example.worst
-        return self.text if worst is self.example.first else f"{worst.place.stage} {worst.result()} after {self.text}"
+        text = self.text if worst is self.example.first else f"{worst.place.stage} {worst.result()} after {self.text}"
+        return f"{text} (fixes {', '.join(self.fixes)})" if self.fixes else text
+
+    @property
+    def fixes(self) -> list[str]:
+        """The reports that are right at a later stage of every one of the compiles, where that is not what its class says."""
+        mended = [{change.report for change in one.changes if change.rank == FIXED} for one in self.compiles]
+        return sorted(set().union(*mended) - {""})[:3] if self.rank != FIXED and all(mended) else []
 
     @property
     def url(self) -> str:
@@ -232,7 +239,7 @@ def _mark_text(path: tuple[str, ...], change: str, compiles: list[Compile]) -> s
     found = [
         fact
         for one in compiles
-        for fact in one.first.telling
+        for fact in one.first.facts
         if common_path(fact.path) == path and change in (direction(fact), COUNTS.get(direction(fact)))
     ]
     values = {(facts.brief(fact.old), facts.brief(fact.new)) for fact in found}

@@ -72,11 +72,17 @@ class Change:
         return tuple(fact for fact in self.facts if fact.rank == self.rank)
 
     @property
+    def _contrary(self) -> tuple[Fact, ...]:
+        """Fewer nodes where something costs more, or the other way round: the nodes are others, not only more of them."""
+        odd = {MORE: "<-", FEWER: ">+"}.get(self.rank, "")
+        return tuple(fact for fact in self.facts if fact.path == ("ir_nodes",) and fact.change in odd)
+
+    @property
     def signature(self) -> frozenset[tuple[str, ...]]:
         """In which way it differs: equal for two cells that differ for one reason. Two reports are two reasons."""
         if self.was is not None and self.now is not None:
             return frozenset({self._outcome(self.was, self.now)})
-        marks = {(common_path(fact.path), direction(fact)) for fact in self.telling}
+        marks = {(common_path(fact.path), direction(fact)) for fact in (*self.telling, *self._contrary)}
         if nothing := marks & {(("graphs",), "+"), (("graphs",), "-")}:
             marks = nothing  # nothing was captured on one side: which ops those are is the micrograph's
         ends = {mark for mark in marks if mark[1] in "+-"}

@@ -109,6 +109,26 @@ def test_more_bytes_alone_and_more_kernels_are_two_causes(run_of: RunOf) -> None
     ]
 
 
+def test_what_costs_more_since_it_is_right_says_so(run_of: RunOf) -> None:
+    """A copy is made so that the strides are eager's."""
+    old = known("a.x", "codegen", "reports/repros/strides.py", fusion={"kernels": 0})
+    (cause,) = between(run_of, old, right("a.x", fusion={"kernels": 1})).causes
+    assert (cause.rank, cause.headline) == ("more", "kernels 0 → 1 (fixes strides.py)")
+
+
+def test_more_bytes_with_fewer_nodes_are_another_cause(run_of: RunOf) -> None:
+    old = right("a.x", fusion={"ir_nodes": 9, "bytes_moved": 8}) + right(
+        "a.y", fusion={"ir_nodes": 2, "bytes_moved": 8}
+    )
+    new = right("a.x", fusion={"ir_nodes": 5, "bytes_moved": 9}) + right(
+        "a.y", fusion={"ir_nodes": 2, "bytes_moved": 9}
+    )
+    assert [cause[2:] for cause in causes(between(run_of, old, new))] == [
+        ("bytes_moved 8 → 9", ["a.y"]),
+        ("bytes_moved 8 → 9, ir_nodes 9 → 5", ["a.x"]),
+    ]
+
+
 def test_registers_that_go_up_and_down_have_one_reason(run_of: RunOf) -> None:
     sided = [
         right("a.x", codegen={"kernels": {"k": {"registers": x}}})
