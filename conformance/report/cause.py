@@ -125,13 +125,17 @@ class Elsewhere:
 
     Two releases differ by many changes, so that a compile may show two that have nothing to do with each other: a copy that
     is no longer made, and a rewrite two stages later that costs a kernel. The second is not the work of the first where
-    other compiles have the first and nothing follows, and where others have the second without the first.
+    other compiles have the first and nothing follows, and where others have the second without the first. For a fix one of
+    the two is enough; but several fixes that all come after one change are its work.
     """
 
     def __init__(self, compiles: Iterable[Compile]) -> None:
         self.harmless: dict[str, set[Signature]] = defaultdict(set)
         self.alone: dict[tuple[str, str], set[Signature]] = defaultdict(set)
+        self.fixes: dict[tuple[str, Signature], int] = defaultdict(int)
         for one in compiles:
+            if one.rank == FIXED:
+                self.fixes[one.worst.place.stage, one.worst.signature] += 1
             (
                 self.harmless[one.first.place.stage]
                 if one.rank == CODE
@@ -157,11 +161,14 @@ class Elsewhere:
         harmless = _holds_one(_either_count(first.signature), self.harmless[first.place.stage])
         if own and (harmless or one.rank == FIXED):
             return own[0]
-        return worst if harmless and one.rank == FIXED else None
+        single = self.fixes[worst.place.stage, worst.signature] == 1
+        return worst if harmless and single and one.rank == FIXED else None
 
     def _is_alone(self, rank: str, change: Change) -> bool:
         signature, others = _either_count(change.signature), self.alone[rank, change.place.stage]
-        return _holds_one(signature, others) if change.rank == CODE else signature in others
+        if rank == FIXED or change.rank != CODE:
+            return change.rank == rank and signature in others
+        return _holds_one(signature, others)
 
 
 def _either_count(signature: Signature) -> Signature:

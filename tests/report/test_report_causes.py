@@ -78,6 +78,19 @@ def test_a_fix_is_not_the_work_of_a_change_that_does_nothing_elsewhere(run_of: R
     ]
 
 
+def test_several_fixes_after_one_change_are_its_work(run_of: RunOf) -> None:
+    """An op is kept whole, so that a later pass knows two of three writes; the third is not a pattern of its."""
+    names = ("a.x", "a.y")
+    old = [line for name in names for line in known(name, "postgrad", f"{ISSUE}7", **copies(1))] + right(
+        "a.z", **copies(1)
+    )
+    new = [line for name in (*names, "a.z") for line in right(name, **copies(0))]
+    assert causes(between(run_of, old, new)) == [
+        ("fixed", "decomposition", "aten.clone 1 → 0", ["a.x", "a.y"]),
+        ("code", "decomposition", "aten.clone 1 → 0", ["a.z"]),
+    ]
+
+
 def test_a_cost_stays_with_the_first_change_though_others_bear_it_without(run_of: RunOf) -> None:
     """One change of a decomposition, which costs a kernel in one of two micrographs."""
     old = right("a.x", **copies(1), fusion={"kernels": 1}) + right("a.y", **copies(1), fusion={"kernels": 1})
