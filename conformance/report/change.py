@@ -22,6 +22,7 @@ KINDS = {
 }
 VERDICTS = {"fallback": LOST, "unsupported": LOST, "error": WRONG, "timeout": WRONG, "fail": WRONG, "xfail": WRONG}
 UNSEEN = frozenset({"unavailable", "blocked"})
+LADDER = "LAD001"  # the check that runs the program as of each stage
 # Decided before the machine matters.
 PORTABLE = frozenset({"capture", "decomposition", "postgrad"})
 # Counts whose entries are names of the micrograph (its dims), not of the compiler.
@@ -233,6 +234,11 @@ def behaviour(entry: Entry) -> Behaviour:
     if entry.verdict in ("fail", "xfail") and kinds:
         rank = min((KINDS.get(kind.split()[0] if kind else "", WRONG) for kind in kinds), key=SEVERITY.index)
     return Behaviour(rank, tuple(sorted(kinds)) or (entry.verdict,))
+
+
+def by_running(entry: Entry) -> bool:
+    """Was something found by running the program as of this stage? A crash shows while it is compiled, too."""
+    return any(check == LADDER and kind != "crash" for kind, check, _ in findings(entry.line))
 
 
 def _kind(kind: str, detail: str) -> str:

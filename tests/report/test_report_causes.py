@@ -161,6 +161,33 @@ def test_where_nothing_is_captured_any_more_nothing_costs_less(run_of: RunOf) ->
     assert causes(between(run_of, *sided)) == [("code", "capture", "graphs 1 → 0", ["a.x", "a.y"])]
 
 
+# -------------------------------------------------------------------------------- programs that did not run
+
+
+def ladder(lines: list[dict[str, Any]]) -> list[dict[str, Any]]:
+    for line in lines:
+        line["findings"] = [one | {"check": "LAD001"} for one in line["findings"]]
+    return lines
+
+
+def test_a_failure_that_only_running_shows_is_not_new_where_the_old_program_did_not_run(run_of: RunOf) -> None:
+    old = compile_of("a.x", "inductor", "sm_90", {"runtime": "unavailable"}) + compile_of("a.y", "inductor", "sm_90")
+    new = ladder(known("a.x", "decomposition", f"{ISSUE}7", "lost_validation"))
+    for line in new:
+        line["cell"] = line["cell"].replace("cpu", "sm_90")
+    new += compile_of("a.y", "inductor", "sm_90")
+    found = between(run_of, old, new)
+    assert found.causes == []
+    assert ("the program as of this stage was not run in the old record", 1) in [one[:2] for one in found.uncompared]
+
+
+def test_it_is_new_where_no_program_of_the_target_runs(run_of: RunOf) -> None:
+    """A described GPU: programs are never run as a whole, and the stages all the same."""
+    old = compile_of("a.x", "inductor", "cpu", {"runtime": "unavailable"})
+    new = ladder(known("a.x", "decomposition", f"{ISSUE}7"))
+    assert [cause.rank for cause in between(run_of, old, new).causes] == ["wrong"]
+
+
 # ------------------------------------------------------------------------------------------ first screen
 
 
