@@ -161,6 +161,14 @@ def test_where_nothing_is_captured_any_more_nothing_costs_less(run_of: RunOf) ->
     assert causes(between(run_of, *sided)) == [("code", "capture", "graphs 1 → 0", ["a.x", "a.y"])]
 
 
+def test_a_pass_that_did_nothing_did_nothing_whatever_it_says(run_of: RunOf) -> None:
+    def state(word: str) -> list[dict[str, Any]]:
+        return right("a.x", postgrad={"passes": {"match_rope": {"matches": 0, "state": word}}})
+
+    assert [cause.rank for cause in between(run_of, state("skipped"), state("disabled")).causes] == ["bookkeeping"]
+    assert [cause.rank for cause in between(run_of, state("skipped"), state("failed")).causes] == ["code"]
+
+
 # -------------------------------------------------------------------------------- programs that did not run
 
 
