@@ -22,10 +22,14 @@ KINDS = {
 }
 VERDICTS = {"fallback": LOST, "unsupported": LOST, "error": WRONG, "timeout": WRONG, "fail": WRONG, "xfail": WRONG}
 UNSEEN = frozenset({"unavailable", "blocked"})
+LADDER = "LAD001"  # the check that runs the program as of each stage
 # Decided before the machine matters.
 PORTABLE = frozenset({"capture", "decomposition", "postgrad"})
 # Counts whose entries are names of the micrograph (its dims), not of the compiler.
 LOCAL = frozenset({"recompiles"})
+# What kernels need, as the assembler decides it: more of one kernel's and less of another's have one reason.
+EITHER_WAY = frozenset({"registers", "shared"})
+_ISSUE = re.compile(r"https://github\.com/[\w.-]+/([\w.-]+)/(?:issues|pull)/([0-9]{1,9})")
 _EXCEPTION = re.compile(r"\b([A-Za-z_]\w*(?:Error|Exception|Unsupported|Interrupt|Exit))\b")
 
 
@@ -69,13 +73,38 @@ class Change:
         return tuple(fact for fact in self.facts if fact.rank == self.rank)
 
     @property
+    def _contrary(self) -> tuple[Fact, ...]:
+        """Fewer nodes where something costs more, or the other way round: the nodes are others, not only more of them."""
+        odd = {MORE: "<-", FEWER: ">+"}.get(self.rank, "")
+        return tuple(fact for fact in self.facts if fact.path == ("ir_nodes",) and fact.change in odd)
+
+    @property
     def signature(self) -> frozenset[tuple[str, ...]]:
-        """In which way it differs: equal for two cells that differ for one reason."""
+        """In which way it differs: equal for two cells that differ for one reason. Two reports are two reasons."""
         if self.was is not None and self.now is not None:
-            return frozenset({("verdict", *self.was.kinds, "→", *self.now.kinds)})
-        marks = {(common_path(fact.path), fact.change) for fact in self.telling}
+            return frozenset({self._outcome(self.was, self.now)})
+        marks = {(common_path(fact.path), direction(fact)) for fact in (*self.telling, *self._contrary)}
+        if nothing := marks & {(("graphs",), "+"), (("graphs",), "-")}:
+            marks = nothing  # nothing was captured on one side: which ops those are is the micrograph's
         ends = {mark for mark in marks if mark[1] in "+-"}
         return frozenset((*path, change) for path, change in (ends if self.rank == CODE and ends else marks))
+
+    def _outcome(self, was: Behaviour, now: Behaviour) -> tuple[str, ...]:
+        """The change of a verdict: by the report that tells of it, or else by what is wrong in which way."""
+        if self.report and bool(was.rank) != bool(now.rank):
+            return ("verdict", "wrong" if now.rank else "right", self.report)
+        return ("verdict", *was.kinds, "→", *now.kinds, self.report)
+
+    @property
+    def url(self) -> str:
+        """Where the report is that the failure is known by: an address, or the path of a repro."""
+        return sanitize.line(self.new.line.get("url") or self.old.line.get("url") or "", 200)
+
+    @property
+    def report(self) -> str:
+        """The same in a few characters: `pytorch#198094` or a repro's file."""
+        found = _ISSUE.fullmatch(self.url)
+        return f"{found[1]}#{found[2]}" if found else self.url.rpartition("/")[2]
 
     def summary(self, most: int = 4) -> str:
         """`pass → fail: 2 kernels, contract allows 1` or `kernels 1 → 2`"""
@@ -94,10 +123,11 @@ class Change:
     def transition(self) -> str:
         """`pass → fail (unfused)`, or `fails otherwise: unfused → crash`"""
         assert self.was is not None and self.now is not None
+        report = f" {self.report}" if self.report else ""
         if self.was.rank and self.now.rank:
-            return f"fails otherwise: {', '.join(self.was.kinds[:2])} → {', '.join(self.now.kinds[:2])}"
+            return f"fails otherwise: {', '.join(self.was.kinds[:2])} → {', '.join(self.now.kinds[:2])}{report}"
         kinds = [kind for kind in (self.now.kinds or self.was.kinds)[:3] if kind not in VERDICTS]
-        return f"{self.old.verdict} → {self.new.verdict}" + (f" ({', '.join(kinds)})" if kinds else "")
+        return f"{self.old.verdict} → {self.new.verdict}" + (f" ({', '.join(kinds)})" if kinds else "") + report
 
     def texts(self) -> list[tuple[str, str, str]]:
         """(name, old digest, new digest) of the long texts that differ, the most telling first."""
@@ -117,6 +147,11 @@ _TELLING = ("graph after", "graph", "groups", "kernel", "network", "engine", "pr
 def common_path(path: tuple[str, ...]) -> tuple[str, ...]:
     """The part of a fact's path that is the compiler's and not the micrograph's."""
     return path[:1] if path[0] in LOCAL else path
+
+
+def direction(fact: Fact) -> str:
+    """Which way the fact moved, where that tells anything."""
+    return "~" if fact.path[-1] in EITHER_WAY and fact.change in "<>" else fact.change
 
 
 def fact_name(path: tuple[str, ...]) -> str:
@@ -199,6 +234,11 @@ def behaviour(entry: Entry) -> Behaviour:
     if entry.verdict in ("fail", "xfail") and kinds:
         rank = min((KINDS.get(kind.split()[0] if kind else "", WRONG) for kind in kinds), key=SEVERITY.index)
     return Behaviour(rank, tuple(sorted(kinds)) or (entry.verdict,))
+
+
+def by_running(entry: Entry) -> bool:
+    """Was something found by running the program as of this stage? A crash shows while it is compiled, too."""
+    return any(check == LADDER and kind != "crash" for kind, check, _ in findings(entry.line))
 
 
 def _kind(kind: str, detail: str) -> str:

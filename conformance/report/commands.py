@@ -117,9 +117,8 @@ def diff(
 
 def _print(found: Diff, brief: bool, everything: bool) -> None:
     out = console()
-    blocks = list(moved.diff_blocks(found, everything, out.height if out.is_terminal else 40))
-    details = next((at for at, block in enumerate(blocks) if getattr(block, "text", "") == "Details"), len(blocks))
-    out.print(Document(blocks[:details] if brief else blocks))
+    blocks = moved.diff_blocks(found, everything, out.height if out.is_terminal else 40)
+    out.print(Document(list(moved.first_screen(blocks) if brief else blocks)))
 
 
 def _diff_page(found: Diff, before: Loaded, after: Loaded, right: Side, path: Path, any_revision: bool) -> None:

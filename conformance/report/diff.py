@@ -14,7 +14,7 @@ from typing import NamedTuple
 
 from conformance.report.address import Address, address
 from conformance.report.cause import Cause, causes, moved
-from conformance.report.change import Change, Comparison
+from conformance.report.change import UNSEEN, Change, Comparison, by_running
 from conformance.report.facts import BOOKKEEPING, CODE, LOST, MORE, WRONG
 from conformance.report.load import Loaded, no_collection
 from conformance.report.matrix import Entry, verdict
@@ -67,9 +67,13 @@ def _compare(before: Side, after: Side, rules: Comparison) -> Diff:
     diff.warnings = list(dict.fromkeys(_incomparable(diff.old, diff.new)))
     compiles: dict[Address, list[Change]] = defaultdict(list)
     missing: dict[str, list[Address]] = defaultdict(list)
+    played = [_played(side) for side in (before, after)]
     for place in dict.fromkeys((*before, *after)):
         old, new = before.get(place), after.get(place)
-        if reason := rules.uncompared(place, old, new):
+        reason = rules.uncompared(place, old, new)
+        if not reason and old is not None and new is not None:
+            reason = _not_run(place, (old, new), played)
+        if reason:
             missing[reason].append(place)
             continue
         assert old is not None and new is not None
@@ -83,6 +87,24 @@ def _compare(before: Side, after: Side, rules: Comparison) -> Diff:
     shown = [Uncompared(reason, len(places), "/".join(min(places))) for reason, places in missing.items()]
     diff.uncompared = sorted(shown, key=lambda one: (-one.cells, one.reason))
     return diff
+
+
+def _played(side: Side) -> dict[Address, bool]:
+    """The compiles of columns whose programs can be run: was this one?"""
+    runtime = {place: entry.verdict not in UNSEEN for place, entry in side.items() if place.stage == "runtime"}
+    columns = {place.column for place, ran in runtime.items() if ran}
+    return {
+        place._replace(stage=""): side[place].verdict != "unavailable" for place in runtime if place.column in columns
+    }
+
+
+def _not_run(place: Address, pair: tuple[Entry, Entry], played: list[dict[Address, bool]]) -> str:
+    """A stage passes as long as its program is not run: a failure that only running shows is then new to the record alone."""
+    ran = [one.get(place._replace(stage=""), True) for one in played]
+    for name, mine, other in (("old", 0, 1), ("new", 1, 0)):
+        if not ran[mine] and by_running(pair[other]) and not by_running(pair[mine]):
+            return f"the program as of this stage was not run in the {name} record"
+    return ""
 
 
 def _runs(side: Side) -> list[Loaded]:

@@ -33,6 +33,7 @@ BOOKKEEPING_NAMES = frozenset(
     {"guards", "break_reasons", "without_metadata", "isa", "timing_cache", "compute_capability", "passes", "differs"}
 )
 BOOKKEEPING_ENDS = ("digest", "digests", "hash", "key", "keys", "metadata")
+IDLE = ("skipped", "disabled")  # states of a pass that did nothing; which of the two it says is a matter of its log
 # Different in every run of the same compiler, so a difference says nothing.
 VOLATILE_ENDS = ("seconds", "_ms", "_us", "_time", "plan_bytes", "engine_bytes", "_path", "address", "pid", "timestamp")
 # Dynamo guards Python's builtins by identity once for each name that they have in the process: only "some" is
@@ -131,6 +132,8 @@ def _counts(value: Any) -> bool:
 
 
 def _rank(path: tuple[str, ...], old: Any, new: Any, exact: bool) -> str:
+    if path[-1] == "state" and old in IDLE and new in IDLE:
+        return BOOKKEEPING
     named = path[-1] == path[0] if path[0] == "passes" else path[0] in BOOKKEEPING_NAMES  # how many passes there are
     if named or any(part.endswith(BOOKKEEPING_ENDS) for part in path):
         return CODE if exact else BOOKKEEPING
@@ -140,6 +143,8 @@ def _rank(path: tuple[str, ...], old: Any, new: Any, exact: bool) -> str:
     before, after = number(old), number(new)
     if known is None or before is None or after is None or before == after or UNDIRECTED.intersection(path):
         return CODE
+    if path == ("graphs",) and not (before and after):
+        return CODE  # nothing was captured at all: an exception came before, as it should, or did not
     return known[0] if after > before else known[1]
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import difflib
 import shlex
 from collections.abc import Iterable, Iterator
+from itertools import takewhile
 from typing import Any
 
 from conformance import sanitize
@@ -20,6 +21,7 @@ from conformance.report.style import CLASS_LOOKS, counted, look
 
 COMMENT = 60_000  # characters; a comment on GitHub has at most 65,536
 EXCERPT = 16  # lines of a graph's difference
+DETAILS = "Details"  # what follows this heading is read from the texts beside the records, which takes longest
 MEMBERS = 8  # compiles that are listed of one cause
 
 
@@ -57,10 +59,15 @@ def diff_blocks(diff: Diff, everything: bool = False, height: int = 40) -> Itera
         what = f"{counted(hidden, 'cause')} in {counted(diff.compiles(BOOKKEEPING), 'compile')}"
         yield Paragraph(Span(f"bookkeeping (guard names, metadata, digests): {what}; --all lists them", "soft"))
     if shown:
-        yield Heading("Details", 3)
+        yield Heading(DETAILS, 3)
     for rank in shown:
         for cause in diff.of(rank):
             yield _details(cause)
+
+
+def first_screen(blocks: Iterable[Block]) -> Iterator[Block]:
+    """The blocks before the details, which are not made."""
+    return takewhile(lambda block: not (isinstance(block, Heading) and block.text == DETAILS), blocks)
 
 
 def _headline(diff: Diff) -> Cell:
@@ -77,25 +84,31 @@ def _headline(diff: Diff) -> Cell:
 def _screen(diff: Diff, ranks: list[str], room: int) -> Iterator[Block]:
     """A line a cause, a heading a class; what does not fit is counted, and is in the details."""
     rows: list[list[Cell]] = []
-    left = 0
     one_column = len({one.place.column for cause in diff.causes for one in cause.compiles}) == 1
-    for rank in ranks:
+    shares = _shares([len(diff.of(rank)) for rank in ranks], room - len(ranks))
+    for rank, share in zip(ranks, shares, strict=True):
         seen = CLASS_LOOKS[rank]
-        if len(rows) + 2 <= room:
-            count = f"{counted(len(diff.of(rank)), 'cause')}, {counted(diff.compiles(rank), 'compile')}"
-            rows.append([Span(seen.sign, seen.style), Span(seen.word, seen.style), Span(count, seen.style), "", ""])
-        for cause in diff.of(rank):
-            if len(rows) >= room:
-                left += 1
-                continue
+        count = f"{counted(len(diff.of(rank)), 'cause')}, {counted(diff.compiles(rank), 'compile')}"
+        rows.append([Span(seen.sign, seen.style), Span(seen.word, seen.style), Span(count, seen.style), "", ""])
+        for cause in diff.of(rank)[:share]:
             example = cause.example.place.micrograph if one_column else "/".join(cause.example.place[1:])
             rows.append(
                 ["", cause.stage, Span(cause.headline, "", 200), f"{len(cause.compiles)}", Span(example, "code")]
             )
     if rows:
         yield Table(["", "first stage", "what moved there", "compiles", "for example"], rows, frozenset({3}), cut=2)
-    if left:
+    if left := sum(len(diff.of(rank)) for rank in ranks) - sum(shares):
         yield Paragraph(Span(f"and {counted(left, 'more cause')}: see the details", "soft"))
+
+
+def _shares(counts: list[int], room: int, least: int = 3) -> list[int]:
+    """How many causes of each class the screen shows: a few of every class, the rest of the room to the costliest."""
+    shares = [0] * len(counts)
+    for limit in (1, least, room):
+        for at, count in enumerate(counts):
+            more = min(count, limit) - shares[at]
+            shares[at] += max(0, min(more, room - sum(shares)))
+    return shares
 
 
 def _details(cause: Cause) -> Fold:
@@ -109,6 +122,8 @@ def _details(cause: Cause) -> Fold:
         blocks.append(Paragraph(Span(f"and {len(cause.compiles) - MEMBERS} more like these", "soft")))
     if after := cause.then():
         blocks.append(Paragraph([Span("then ", "soft"), Span(after, "", 400)]))
+    if cause.url:
+        blocks.append(Paragraph([Span("report: ", "soft"), Span(cause.url, "", 200)]))
     blocks += list(_before_and_after(example.first))
     blocks.append(Code("\n".join(commands(example)), "bash"))
     count = f"{counted(len(cause.compiles), 'compile')}, {', '.join(cause.columns[:3])}"
@@ -179,6 +194,7 @@ def cause_json(cause: Cause) -> dict[str, Any]:
         "stage": cause.stage,
         "cause": cause.text,
         "then": cause.then(),
+        "report": cause.url,
         "expected": not cause.fails,
         "example": "/".join(cause.example.first.place),
         "compiles": [

@@ -102,6 +102,7 @@ def _cause(context: Context, cause: Cause, old: Column, new: Column) -> dict[str
         "text": bounded(cause.text),
         "headline": bounded(cause.headline),
         "then": bounded(cause.then()),
+        "url": cause.url if cause.url.startswith("https://github.com/") else "",
         "expected": int(not cause.fails),
         "otherwise": int(cause.otherwise),
         "rows": [context.rows[one.place.micrograph] for one in members],

@@ -123,7 +123,11 @@ function causePart({pair, cause, rows}, named) {
   }
   const texts = cause.texts.slice(0, 2).flatMap(([name, before, after]) => [h("h3", {}, `${name} of ${D.rows[cause.rows[0]]}: ${versionOf(pair.old)} and ${versionOf(pair.new)}`), pairBox(name, before, name, after)]);
   const after = cause.then ? h("p", {class: "soft"}, `Then: ${cause.then}`) : null;
-  return h("div", {class: "part"}, named ? h("h3", {}, `${seriesLabel(pair.new)}: ${pairTitle(pair)}`) : null, list, after, texts, cause.commands.map(commandLine));
+  return h("div", {class: "part"}, named ? h("h3", {}, `${seriesLabel(pair.new)}: ${pairTitle(pair)}`) : null, list, reportLine(cause.url), after, texts, cause.commands.map(commandLine));
+}
+
+function reportLine(url) {
+  return /^https:\/\//.test(url) ? h("p", {}, "Report: ", h("a", {href: url, rel: "noopener noreferrer", target: "_blank"}, url)) : null;
 }
 
 function notCompared(pairs) {
@@ -139,7 +143,10 @@ function notCompared(pairs) {
 function differingRows(causes) {
   const found = new Map();
   for (const cause of causes) if (MOVED.classes[cause.rank][0] !== BOOKKEEPING)
-    for (const {pair, cause: one, rows} of cause.parts) for (const row of rows) found.set(`${row} ${pair.new}`, {row, pair, rank: cause.rank, stage: one.stage});
+    for (const {pair, cause: one, rows} of cause.parts) for (const row of rows) {
+      const key = `${row} ${pair.new}`;  // causes come by rank: the first of a row is its worst
+      if (!found.has(key)) found.set(key, {row, pair, rank: cause.rank, stage: one.stage});
+    }
   const all = [...found.values()].sort((a, b) => a.row - b.row || a.pair.new - b.pair.new);
   if (!all.length) return null;
   const body = h("tbody", {}), more = h("button", {type: "button", class: "quiet", onclick: () => draw(all.length)}), draw = end => {
