@@ -45,6 +45,10 @@ if __name__ == "__main__":
         return module
 
     want = outcome(fresh("uncompiled").play, lambda fn: fn)
+    torch.set_default_dtype(torch.float32)
+    torch.set_grad_enabled(True)
+    torch.use_deterministic_algorithms(False)
+    torch.set_autocast_enabled("cpu", False)
     got = outcome(fresh("compiled").play, lambda fn: torch.compile(fn, backend={backend!r}))
     found = difference(want, got, signs={signs})
     print(found or "as eager")
@@ -127,10 +131,12 @@ def write_script(finding: ProgramFinding, folder: Path | None = None) -> Path:
     return file
 
 
-def exit_code(path: str) -> int:
-    """Run a script in this process, as `python script.py` would; what it exits with. Its output is thrown away."""
+def exit_code(path: str, cache: str = "") -> int:
+    """Run a script in this process, as `python script.py` would, with this folder for Inductor's caches; what it exits
+    with. Its output is thrown away."""
     from conformance.triage.subject import script as subject
 
+    os.environ |= {"TORCHINDUCTOR_CACHE_DIR": cache} if cache else {}
     nowhere = os.open(os.devnull, os.O_WRONLY)
     os.dup2(nowhere, 1)
     os.dup2(nowhere, 2)

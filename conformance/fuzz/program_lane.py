@@ -6,6 +6,8 @@ lowest rung that shows it, made as plain as can be, confirmed in a fresh process
 
 from __future__ import annotations
 
+import os
+import re
 import time
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
@@ -40,6 +42,7 @@ ALONE = 8  # of programs that must be compiled alone, one in so many goes to the
 SHRINKING = 40.0  # seconds
 LOW = ("float16", "bfloat16", "half()")
 ROUNDING = {"emulate_precision_casts": True}  # compiled code rounds where eager does
+DECLINED = re.compile(r"does not (currently )?support|not (yet |currently )?supported|Unsupported|NotImplementedError")
 TRIAGE_SHARE = 0.25  # of the time, at most, goes to naming stages of what only the whole compiler shows
 
 
@@ -116,7 +119,7 @@ class Lane:
         for rung in ORDER:
             finding = self._finding(Alarm(program, rung, "raises", "the process died"))
             try:
-                FRESH.call(exit_code, str(write_script(finding)), limit=3 * self.player.patience)
+                FRESH.call(exit_code, str(write_script(finding)), _cache(), limit=3 * self.player.patience)
             except Died:
                 self._confirm(finding)
                 return
@@ -274,7 +277,7 @@ class Lane:
 
     def look_into(self, alarm: Alarm) -> None:
         """Count what was found before; of the rest, the lowest rung, the smallest program, and its cause."""
-        if self._counted(alarm):
+        if self._counted(alarm) or self._declined(alarm):
             return
         lowest = self._lowest(alarm)
         if lowest is None or self._rounding(lowest):
@@ -307,6 +310,12 @@ class Lane:
                 found.met += 1
                 return True
         return any(found.cause_text == finding.cause_text for found in self.unconfirmed)
+
+    def _declined(self, alarm: Alarm) -> bool:
+        """Does the compiler say that it is not made for this?"""
+        declined = alarm.what == "raises" and DECLINED.search(alarm.detail) is not None
+        self.counts["declined"] += declined
+        return declined
 
     def _counted(self, alarm: Alarm) -> bool:
         """Does a program that was found explain this one?"""
@@ -371,7 +380,7 @@ class Lane:
         file = write_script(finding)
         self.tell(f"program.{finding.program.grammar}", "confirming in a fresh process")
         try:
-            code = FRESH.call(exit_code, str(file), limit=3 * self.player.patience)
+            code = FRESH.call(exit_code, str(file), _cache(), limit=3 * self.player.patience)
         except Died as died:
             code = 1
             finding.notes.append(f"a fresh process ended: {died}")
@@ -400,3 +409,8 @@ class Lane:
             finding.notes.append(f"triage gave no answer: {type(error).__name__}: {error}"[:200])
         self.triage += time.monotonic() - start
         write_script(finding)
+
+
+def _cache() -> str:
+    """The session's folder for what the compiler keeps: it was empty at the session's start."""
+    return os.environ.get("TORCHINDUCTOR_CACHE_DIR", "")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import builtins
 import subprocess
 import sys
 from collections.abc import Callable
@@ -18,7 +19,7 @@ from conformance.fuzz.causes import cause_of
 from conformance.fuzz.grammar import Grammar, parts
 from conformance.fuzz.grammars import GRAMMARS
 from conformance.fuzz.observed import difference, outcome
-from conformance.fuzz.program import SCHEMA, Program, module_of
+from conformance.fuzz.program import Program, module_of
 from conformance.fuzz.program_finding import ProgramFinding, ProgramFindings, write_script
 from conformance.fuzz.program_lane import Lane
 
@@ -112,7 +113,7 @@ def test_programs_do_not_change_their_surroundings() -> None:
     for place in ("default dtype", "environment", "builtin replaced", "imported inside"):
         rungs.Player().eager(program("world", place=place))
     assert torch.get_default_dtype() == torch.float32
-    assert "fuzz_world" not in sys.modules and not hasattr(__builtins__, "fuzz_v")
+    assert "fuzz_world" not in sys.modules and not hasattr(builtins, "fuzz_v")
 
 
 def wrong_multiplication(backend: str | None) -> Callable[[Any], Any]:

@@ -260,8 +260,6 @@ AROUNDS = {
     "hook": "z = inner(x, y)\nz.register_hook(lambda g: g * 2)\nreturn z",
     "input hook": "x.register_hook(lambda g: g * 3)\nreturn inner(x, y)",
     "graph break": "z = inner(x, y)\ntorch._dynamo.graph_break()\nreturn inner(z, y)",
-    "saved tensor hooks": "with torch.autograd.graph.saved_tensors_hooks(lambda t: t * 2, lambda t: t):\n"
-    "    return inner(x, y)",
     "save on cpu": "with torch.autograd.graph.save_on_cpu():\n    return inner(x, y)",
     "requires_grad_ inside": "z = x.detach().requires_grad_()\ng = torch.autograd.grad(inner(z, y).sum(), z)[0]\n"
     "return g * x",

@@ -300,6 +300,37 @@ def allowed(choices: Choices) -> bool:
     return not wide and not (choices["x_values"] == "long" and choices["y_values"] not in ("small", "0-d", "0-d half"))
 
 
+GRADIENTS = """
+def f(x, y):
+    $before
+    r = $op
+    return r
+
+def play(compile):
+    x = $x_values.to($x_dtype)
+    y = $y_values.to($x_dtype)
+    $layout
+    x, y = (t.detach().requires_grad_() for t in (x, y))
+    out = compile(f)(x, y)
+    if out.requires_grad:
+        out.backward(torch.arange(1.0, 1 + out.numel()).view(out.shape).to(out.dtype))
+    return out, x.grad, y.grad
+"""
+SMOOTH = {  # apart from zero and from one another: a gradient is then one number
+    "halves": "torch.tensor([[0.5, -1.5, 2.5, -0.75], [4.5, -0.25, 3.5, 1.75], [-2.5, 0.7, 1.25, -4.5]])",
+    "positive": "torch.tensor([[0.5, 1.5, 2.5, 0.75], [4.5, 0.25, 3.5, 1.75], [2.75, 0.7, 1.25, 5.5]])",
+    "long": "torch.arange(1, 69).view(17, 4) * 0.37 - 9.1",
+    "one row": "torch.tensor([[1.5, 2.25, 3.5, 4.75]])",
+    "empty": "torch.ones(0, 4)",
+}
+
+
+def differentiable(choices: Choices) -> bool:
+    """Both inputs have the same sizes, or one of them broadcasts."""
+    sizes = {choices["x_values"], choices["y_values"]} - {"0-d", "one row", "one column"}
+    return len(sizes & {"halves", "positive", "long", "empty"}) < 2 or sizes <= {"halves", "positive"}
+
+
 SIGN_OPS = frozenset(("x.ceil()", "x.floor()", "x.frac()", "x.trunc()", "x.round()", "F.relu(x)", "-x", "x.abs()"))
 RUNGS = ("decompositions", "inductor")
 SLOTS = {
@@ -321,5 +352,20 @@ GRAMMARS = [
         ("op",),
         allowed,
         signs=True,
+    ),
+    Grammar(
+        "gradients",
+        GRADIENTS,
+        {
+            "op": {key: text for key, text in {**UNARY, **BINARY}.items() if " < " not in key and "==" not in key},
+            "before": BEFORES,
+            "x_dtype": names("torch.float32", "torch.float64"),
+            "x_values": SMOOTH,
+            "y_values": {**SMOOTH, "0-d": "torch.tensor(1.5)", "one column": "torch.tensor([[1.0], [2.0], [3.5]])"},
+            "layout": LAYOUTS,
+        },
+        ("decompositions", "inductor"),
+        ("op",),
+        differentiable,
     ),
 ]

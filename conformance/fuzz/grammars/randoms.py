@@ -69,14 +69,12 @@ THENS = {
     "relu": "r = F.relu(r)",
     "in-place": "r = r * 1\nr.mul_(2)",
     "twice": "r = F.dropout(r.float(), 0.5) + F.dropout(r.float(), 0.5)",
-    "dead draw": "torch.rand(3)\nr = r * 2",
     "view": "r = r.view(-1)[::2]",
     "transposed": "r = F.dropout(r.float().view(2, -1).t().contiguous(), 0.3)",
 }
 AROUNDS = {
     "nothing": "return inner(x)",
     "checkpoint": "return checkpoint(inner, x, use_reentrant=False)",
-    "checkpoint, no state": "return checkpoint(inner, x, use_reentrant=False, preserve_rng_state=False)",
     "break": "y = inner(x)\ntorch._dynamo.graph_break()\nreturn y + torch.rand(1)",
     "no_grad": "with torch.no_grad():\n    return inner(x)",
     "vmap different": "return torch.vmap(inner, randomness='different')(torch.stack([x, x]))",

@@ -6,7 +6,7 @@ from conformance.fuzz.grammar import Choices, Grammar, names
 from conformance.fuzz.grammars import custom_ops
 
 TEXT = """
-def f(x, y):
+def body(x, y):
     $base
     $view
     $snapshot
@@ -14,6 +14,9 @@ def f(x, y):
     $again
     $read
     return $out
+
+def f(x, y):
+    $region
 
 def inputs():
     $inputs
@@ -148,7 +151,6 @@ WRITES = {
     "augmented": "a += y",
     "augmented view": "v -= 2",
     "slice augmented": "a[:, 1:3] += a[:, 3:5]",
-    "slice into next": "a[1:] = a[:-1]",
     "diagonal filled": "a.fill_diagonal_(8)",
     "swap rows": "a[0], a[1] = a[1].clone(), a[0].clone()",
     "lerp_": "v.lerp_(torch.ones_like(v), 0.5)",
@@ -186,6 +188,14 @@ READS = {
 }
 OUTS = names("r", "r, v", "r, a", "v", "r, x", "[r, y]")
 OUTS_WITH = names("r, s", "s", "s, v", "s, x")
+REGIONS = {
+    "none": "return body(x, y)",
+    "twice": "return body(x, y), body(x, y)",
+    "no_grad": "with torch.no_grad():\n    return body(x, y)",
+    "checkpoint": "return torch.utils.checkpoint.checkpoint(body, x, y, use_reentrant=False)",
+    "of copies": "return body(x * 1, y + 1), x",
+    "autocast": "with torch.autocast('cpu', dtype=torch.bfloat16):\n    return body(x, y)",
+}
 CALLERS = {
     "nothing": "",
     "writes outputs": "with torch.no_grad():\n    for t in leaves(out):\n        t.add_(100)",
@@ -220,11 +230,12 @@ def allowed(choices: Choices) -> bool:
     through_view = "v" in WRITES[choices["write"]].replace("_ove", "")
     if choices["view"] == "unfolded" and choices["write"] not in IDEMPOTENT and through_view:
         return False
-    if overlap and choices["write"] in ("slice into next", "copy_ of itself", "custom pair", "foreach"):
+    if overlap and choices["write"] in ("copy_ of itself", "custom pair", "foreach"):
         return False
     if choices["inputs"] in ("overlapping", "one storage", "the same") and "y" in WRITES[choices["write"]]:
         return False
-    if choices["inputs"] == "overlapping" and choices["again"] == "second input takes it":
+    copied = choices["again"] == "second input takes it" or choices["snapshot"].startswith("other input")
+    if choices["inputs"] == "overlapping" and copied:
         return False
     if choices["caller"] == "writes outputs" and choices["view"] in OVERLAPPING:
         return False
@@ -244,6 +255,7 @@ GRAMMAR = Grammar(
         "again": AGAIN,
         "read": READS,
         "out": OUTS | OUTS_WITH,
+        "region": REGIONS,
         "caller": CALLERS,
     },
     rungs=("decompositions", "inductor"),
