@@ -33,13 +33,13 @@ from conformance.fuzz.program_finding import (
     write_script,
 )
 from conformance.fuzz.reach import Reach
-from conformance.fuzz.rungs import ORDER, RUNGS, Outcome, Player
+from conformance.fuzz.rungs import ORDER, RUNGS, Busy, Outcome, Player, processor_seconds
 from conformance.target import Target
 
 DRAWN = 10  # programs a round
 TOGETHER = {"decompositions": 5, "inductor": 10}  # programs in one compile
 ALONE = 8  # of programs that must be compiled alone, one in so many goes to the C++ compiler
-SHRINKING = 40.0  # seconds
+SHRINKING = 40.0  # seconds that one alarm may compute to become smaller
 LOW = ("float16", "bfloat16", "half()")
 ROUNDING = {"emulate_precision_casts": True}  # compiled code rounds where eager does
 DECLINED = re.compile(r"does not (currently )?support|not (yet |currently )?supported|Unsupported|NotImplementedError")
@@ -131,6 +131,7 @@ class Lane:
             **self.counts,
             "plays": self.player.plays,
             "seconds": round(self.seconds, 1),
+            "processor_seconds": round(processor_seconds(), 1),
             "causes": len(self.new),
             "reports": len(reports),
             "unconfirmed": len(self.unconfirmed),
@@ -155,9 +156,13 @@ class Lane:
         grammar = self._grammar()
         start = time.monotonic()
         self.wants.clear()
-        for alarm in self._alarms(grammar):
-            self.look_into(alarm)
-        self.spent[grammar.name] += time.monotonic() - start  # type: ignore[assignment]
+        try:
+            for alarm in self._alarms(grammar):
+                self.look_into(alarm)
+        except Busy:
+            self.counts["given up on a busy machine"] += 1
+        finally:
+            self.spent[grammar.name] += time.monotonic() - start  # type: ignore[assignment]
 
     def _grammar(self) -> Grammar:
         """Each has its turn; then those are preferred that gave more causes for the time they took."""
@@ -358,13 +363,13 @@ class Lane:
 
     def _smallest(self, alarm: Alarm) -> Alarm:
         """The same difference in a plainer program, for as long as there is time."""
-        until = time.monotonic() + SHRINKING
+        until = processor_seconds() + SHRINKING
         rules = alarm.program.rules
         smaller = True
-        while smaller and time.monotonic() < until:
+        while smaller and processor_seconds() < until:
             smaller = False
             for choices in rules.smaller(dict(alarm.program.choices)):
-                if time.monotonic() > until:
+                if processor_seconds() > until:
                     break
                 program = Program.of(rules, choices)
                 found = self._differs(program, alarm.rung)

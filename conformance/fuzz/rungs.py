@@ -44,11 +44,20 @@ RUNGS = {
 ORDER = tuple(RUNGS)
 
 
+class Busy(Exception):
+    """A play took too long, and not because it computed: the machine was busy. Nothing can be said of the program."""
+
+
+def processor_seconds() -> float:
+    """What this process and those that it waited for have computed."""
+    return sum(os.times()[:4])
+
+
 @dataclass
 class Player:
-    """Plays programs. `plays` counts them by rung."""
+    """Plays programs. `plays` counts them by rung; `patience` is for one play, in seconds."""
 
-    patience: float = 60.0
+    patience: float = 180.0
     plays: dict[str, int] = field(default_factory=dict)
     graphs: int = 0  # that the last play compiled
 
@@ -64,10 +73,13 @@ class Player:
             return self._outcome(program, RUNGS[rung].backend)
 
     def _outcome(self, program: Program, backend: str | None) -> Outcome:
+        start = processor_seconds()
         try:
             with surroundings(), limited(self.patience), module_of(program) as module:
                 return outcome(module.play, compiler(backend))
         except Hung as hung:
+            if processor_seconds() - start < self.patience / 2:
+                raise Busy(str(hung)) from None
             return "raised", ("Hung", str(hung))
         finally:
             self.graphs = seam.counters["stats"]["unique_graphs"]

@@ -83,7 +83,7 @@ class Session:
         self.journal = home() / f"{self.backend.name}-{self.target.name}-{os.getpid()}.current"
         self.rounds: dict[str, int] = {}
         self.lane = Lane(self.seed, self.minutes, self.grammars, journal=self._write_down)
-        self.lane.player.patience = min(self.patience, self.lane.player.patience)
+        self.lane.player.patience = self.patience
         self._resume()
 
     # ------------------------------------------------------------------------------------------ resuming
