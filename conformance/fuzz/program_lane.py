@@ -38,6 +38,8 @@ from conformance.target import Target
 
 DRAWN = 10  # programs a round
 TOGETHER = {"decompositions": 5, "inductor": 10}  # programs in one compile
+COSTLY = 0.5  # of the time, at most, goes to the whole compiler
+WAITING = 200  # programs that may wait for it
 ALONE = 8  # of programs that must be compiled alone, one in so many goes to the C++ compiler
 SHRINKING = 40.0  # seconds that one alarm may compute to become smaller
 LOW = ("float16", "bfloat16", "half()")
@@ -81,6 +83,8 @@ class Lane:
         self.reach = Reach()
         self.corpus: dict[str, list[Program]] = {}
         self.wants: dict[Program, Outcome] = {}
+        self.waiting: list[tuple[Program, Outcome]] = []  # for the whole compiler
+        self.costly = 0.0  # seconds that it took
 
     # ------------------------------------------------------------------------------------- a session's process
 
@@ -92,7 +96,7 @@ class Lane:
 
     @property
     def seconds(self) -> float:
-        return sum(self.spent.values())
+        return sum(self.spent.values()) + self.costly
 
     def to_json(self) -> dict[str, Any]:
         return {
@@ -100,6 +104,7 @@ class Lane:
             "counts": dict(self.counts),
             "met": dict(self.met),
             "spent": dict(self.spent),
+            "costly": self.costly,
             "plays": self.player.plays,
             "processes": self.processes,
         }
@@ -112,6 +117,7 @@ class Lane:
         self.counts.update(said["counts"])
         self.met.update(said["met"])
         self.spent.update(said["spent"])
+        self.costly = float(said["costly"])
         self.player.plays = dict(said["plays"])
 
     def died_of(self, program: Program) -> None:
@@ -124,6 +130,10 @@ class Lane:
                 self._confirm(finding)
                 return
 
+    def stages(self) -> Counter[str]:
+        """How many findings each stage has."""
+        return Counter(finding.stage for finding in self.new)
+
     def summary(self) -> dict[str, Any]:
         """Numbers of the session, and what was found."""
         reports = {finding.report for finding in self.new if finding.report}
@@ -134,6 +144,7 @@ class Lane:
             "processor_seconds": round(processor_seconds(), 1),
             "causes": len(self.new),
             "reports": len(reports),
+            "stages": dict(self.stages()),
             "unconfirmed": len(self.unconfirmed),
         }
 
@@ -163,6 +174,23 @@ class Lane:
             self.counts["given up on a busy machine"] += 1
         finally:
             self.spent[grammar.name] += time.monotonic() - start  # type: ignore[assignment]
+        if len(self.waiting) >= TOGETHER["inductor"] and self.costly <= COSTLY * self.seconds:
+            self._compile_waiting()
+
+    def _compile_waiting(self) -> None:
+        """Programs that cheap rungs found nothing in, of all grammars, through the whole compiler."""
+        start = time.monotonic()
+        some, self.waiting = self.waiting[: TOGETHER["inductor"]], self.waiting[TOGETHER["inductor"] :]
+        self.wants = dict(some)
+        try:
+            for program, got in list(self._played([program for program, _ in some], "inductor", {})):
+                found = difference(self.wants[program], got, program.rules.signs)
+                if found is not None:
+                    self.look_into(Alarm(program, "inductor", *found))
+        except Busy:
+            self.counts["given up on a busy machine"] += 1
+        finally:
+            self.costly += time.monotonic() - start
 
     def _grammar(self) -> Grammar:
         """Each has its turn; then those are preferred that gave more causes for the time they took."""
@@ -218,7 +246,11 @@ class Lane:
         compiled: dict[Program, int] = {}
         for rung in grammar.rungs:
             if rung == "inductor":
-                left = [program for program in left if self._worth_compiling(program, compiled)]
+                worth = [program for program in left if self._worth_compiling(program, compiled)]
+                self.waiting += [(program, self.wants[program]) for program in worth]
+                self.random.shuffle(self.waiting)
+                del self.waiting[WAITING:]
+                return
             for program, got in list(self._played(left, rung, compiled)):
                 found = difference(self.wants[program], got, grammar.signs)
                 if found is not None:
