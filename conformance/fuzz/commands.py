@@ -276,11 +276,12 @@ def _progress(session: Any, name: str) -> Table:
 
 
 def _ended(session: Any, as_json: bool, coverage: bool = False) -> int:
+    from conformance.fuzz import program_report
     from conformance.fuzz.repro import write_repro
     from conformance.fuzz.session import summary
 
     console = Console(stderr=True)
-    _programs_ended(session.lane, console, coverage)
+    program_report.tell(session.lane, console, coverage)
     for finding in session.new:
         file = write_repro(finding)
         console.print(f"\n[bold]{finding.id}[/bold] {finding}", highlight=False, soft_wrap=True)
@@ -296,32 +297,6 @@ def _ended(session: Any, as_json: bool, coverage: bool = False) -> int:
     if as_json:
         click.echo(json.dumps(summary(session)))
     return 1 if session.new or session.lane.new else 0
-
-
-def _programs_ended(lane: Any, console: Console, coverage: bool) -> None:
-    """What the programs found, by cause; known reports with their numbers."""
-
-    def say(text: str, style: str = "") -> None:
-        console.print(text, style=style, highlight=False, soft_wrap=True, markup=False)
-
-    for finding in sorted(lane.new, key=lambda finding: (not finding.report, finding.stage)):
-        say(f"\n{finding.id} {finding}", "bold")
-        say(
-            f"  met {finding.met} times, first after {finding.seconds:.0f} s; smallest: {dict(finding.program.choices)}"
-        )
-        say(f"  repro: python {finding.repro}")
-        for note in finding.notes:
-            say(f"  {note}", "yellow")
-    for finding in lane.unconfirmed:
-        say(f"not reproduced in a fresh process: {finding}", "yellow")
-    if lane.new:
-        public = [finding for finding in lane.new if finding.report]
-        say(f"\n{len(lane.new)} causes, {len(public)} of them public reports", "bold")
-        for text, times in lane.met.most_common():
-            say(f"{text} met {times} times", "dim")
-    if coverage:
-        for line in lane.coverage():
-            say(line)
 
 
 @click.command("pin")

@@ -6,6 +6,7 @@ lowest rung that shows it, made as plain as can be, confirmed in a fresh process
 
 from __future__ import annotations
 
+import logging
 import os
 import re
 import time
@@ -90,6 +91,7 @@ class Lane:
 
     def prepare(self, backend: Backend, target: Target) -> None:
         """Import what compiles need and fork off the server of fresh processes, while nothing has been compiled."""
+        logging.getLogger("torch").setLevel(logging.CRITICAL)  # what programs raise is compared, and need not be logged
         torch.set_num_threads(1)  # a process that has started OpenMP's threads cannot be forked any more
         backend.preload(target)
         FRESH.prepare()
@@ -129,36 +131,6 @@ class Lane:
             except Died:
                 self._confirm(finding)
                 return
-
-    def stages(self) -> Counter[str]:
-        """How many findings each stage has."""
-        return Counter(finding.stage for finding in self.new)
-
-    def summary(self) -> dict[str, Any]:
-        """Numbers of the session, and what was found."""
-        reports = {finding.report for finding in self.new if finding.report}
-        return {
-            **self.counts,
-            "plays": self.player.plays,
-            "seconds": round(self.seconds, 1),
-            "processor_seconds": round(processor_seconds(), 1),
-            "causes": len(self.new),
-            "reports": len(reports),
-            "stages": dict(self.stages()),
-            "unconfirmed": len(self.unconfirmed),
-        }
-
-    def coverage(self) -> Iterator[str]:
-        """What was reached at each stage, the rarest first; and entries of the grammars that were never drawn."""
-        for stage, things in self.reach.table().items():
-            rare = sorted(things, key=lambda thing: things[thing])
-            yield f"{stage}: {len(things)} things reached" + (f"; seldom: {', '.join(rare[:8])}" if rare else "")
-        for name in self.grammars:
-            slots = GRAMMARS[name].slots.items()
-            missing = [f"{slot}={key}" for slot, table in slots for key in table if not self.drawn[name, slot, key]]
-            total = sum(len(table) for _, table in slots)
-            told = f": {', '.join(missing[:6])}{' …' if len(missing) > 6 else ''}" if missing else ""
-            yield f"{name}: {len(missing)} of {total} entries never drawn{told}"
 
     # ------------------------------------------------------------------------------------------- drawing
 

@@ -19,7 +19,7 @@ from conformance import environment
 from conformance.backends.base import Backend, Jit
 from conformance.errors import UsageError, first_line
 from conformance.files import read_json
-from conformance.fuzz import graph_gen, graph_reducer, guard_search
+from conformance.fuzz import graph_gen, graph_reducer, guard_search, program_report
 from conformance.fuzz.coverage import Tally
 from conformance.fuzz.database import Keyed
 from conformance.fuzz.example import Example, read
@@ -348,7 +348,7 @@ def summary(session: Session) -> dict[str, Any]:
         "findings": len(session.new),
         "unconfirmed": len(session.unconfirmed),
         "known": sum(session.register.met.values()),
-        "programs": session.lane.summary(),
+        "programs": program_report.summary(session.lane),
         "seconds": round(seconds, 1),
         "torch": environment.versions().get("torch", ""),
     }
