@@ -13,12 +13,14 @@ from typing import Any
 import torch
 
 from conformance.backends.inductor.seam import seam
+from conformance.errors import UsageError
 from conformance.fuzz.observed import difference, outcome, plain
 from conformance.fuzz.program import Program, module_of
-from conformance.fuzz.watchdog import Hung, limited
+from conformance.fuzz.watchdog import SUPERVISED, Hung, limited
 from conformance.stage import Stage
 
 Outcome = tuple[str, Any]
+UNUSABLE = 76  # the exit code of a session's process that cannot compute any more
 SETTINGS = {"force_disable_caches": True, "fallback_random": True}
 
 
@@ -46,6 +48,24 @@ ORDER = tuple(RUNGS)
 
 class Busy(Exception):
     """A play took too long, and not because it computed: the machine was busy. Nothing can be said of the program."""
+
+
+def usable() -> bool:
+    """Does torch still compute? A compile that fails inside a functorch transform can leave the dispatcher of its process
+    broken; then eager raises as well, whatever is asked, and everything looks right."""
+    try:
+        return float((torch.ones(2) + 1).sum()) == 4.0
+    except RuntimeError:
+        return False
+
+
+def end_if_unusable() -> None:
+    """End a session's process that cannot compute any more: another goes on."""
+    if usable():
+        return
+    if os.environ.get(SUPERVISED):
+        os._exit(UNUSABLE)
+    raise UsageError("torch no longer computes in this process: a compile left its dispatcher broken")
 
 
 def processor_seconds() -> float:
@@ -84,6 +104,7 @@ class Player:
         finally:
             self.graphs = seam.counters["stats"]["unique_graphs"]
             seam.reset()
+            end_if_unusable()
 
     def together(self, programs: Sequence[Program], rung: str) -> list[Outcome] | None:
         """What the compiler gives for all of them in one compile; None where it, or a program, raises."""
@@ -99,6 +120,7 @@ class Player:
             return None
         finally:
             seam.reset()
+            end_if_unusable()
 
 
 def compiler(backend: str | None) -> Callable[[Any], Any]:

@@ -207,7 +207,6 @@ INDEX = names("[0, 1]", "[0, 3]", "[-1, 0]", "[0, -4]", "[2, 2]", "[5]", "[-2]")
 FOLLOWS = {
     "nothing": "",
     "plus one": "r = r + 1",
-    "nothing of it": "r = x + 1",
     "summed": "r = r.sum()",
 }
 BEFORES = {"nothing": "", "x made": "x = x + 1", "transposed": "x = x.t().contiguous().t()"}
