@@ -27,7 +27,7 @@ from conformance.errors import UsageError, unknown
     "globs",
     multiple=True,
     metavar="GLOB",
-    help="e.g. 'norm.*'; `generated`: made-up graphs (default: all)",
+    help="e.g. 'norm.*'; `generated`: made-up graphs; `programs`, 'programs.writes': programs of grammars (default: all)",
 )
 @click.option("--micrographs", "folder", metavar="DIR", help="your own micrographs")
 @click.option("--minutes", type=click.FloatRange(min=0, min_open=True), help="how long (default: as the profile says)")
@@ -40,6 +40,10 @@ from conformance.errors import UsageError, unknown
 )
 @click.option("--database", metavar="FOLDER|URL", help="failing examples: a folder, or redis://HOST:PORT")
 @click.option("--graphs/--no-graphs", default=None, help="also fuzz generated graphs (default: when no -m is given)")
+@click.option(
+    "--programs/--no-programs", default=None, help="also programs of the grammars (default: when no -m is given)"
+)
+@click.option("--coverage", is_flag=True, help="show at the end what was reached at each stage, and what was not")
 @click.option("--guards/--no-guards", default=True, help="also play sequences of calls against the model of guards")
 @click.option(
     "--seed",
@@ -67,6 +71,8 @@ def fuzz(
     profile: str,
     database: str | None,
     graphs: bool | None,
+    programs: bool | None,
+    coverage: bool,
     guards: bool,
     seed: int,
     patience: float | None,
@@ -83,7 +89,7 @@ def fuzz(
     from conformance import backends, plugins
     from conformance.fuzz.database import open_database
     from conformance.fuzz.search import PROFILES
-    from conformance.fuzz.session import GRAPHS, Session, chosen
+    from conformance.fuzz.session import GRAPHS, PROGRAMS, Session, chosen
     from conformance.fuzz.watchdog import PATIENCE
     from conformance.plugins import load_plugins
     from conformance.target import Target
@@ -100,10 +106,11 @@ def fuzz(
     from conformance.library import load
 
     library = load(folder)
-    named = [glob for glob in globs if glob != GRAPHS]
+    grammars = _grammars(globs, programs, found.name == "inductor" and where.name == "cpu")
+    named = [glob for glob in globs if glob != GRAPHS and not glob.startswith(PROGRAMS)]
     for glob in named:
         if not chosen(library, [glob]):
-            raise unknown("micrograph", glob, [*library, GRAPHS])
+            raise unknown("micrograph", glob, [*library, GRAPHS, PROGRAMS])
     names = chosen(library, named) if named or not globs else []
     quiet()
     session = Session(
@@ -117,9 +124,27 @@ def fuzz(
         guards=guards,
         seed=seed,
         patience=patience or PATIENCE,
+        grammars=grammars,
     )
     _watched(session)
-    return _ended(session, as_json)
+    return _ended(session, as_json, coverage)
+
+
+def _grammars(globs: tuple[str, ...], asked: bool | None, possible: bool) -> tuple[str, ...]:
+    """The grammars that `-m programs.GLOB` names, or all of them where programs are asked for and can be played."""
+    from conformance.fuzz.grammars import GRAMMARS
+    from conformance.fuzz.session import PROGRAMS, chosen
+
+    own = [glob for glob in globs if glob.startswith(PROGRAMS)]
+    if (own or asked) and not possible:
+        raise UsageError("programs of the grammars are played with torch.compile: use -b inductor -t cpu")
+    if not possible or asked is False or not (own or asked or not globs):
+        return ()
+    patterns = [glob.removeprefix(PROGRAMS).removeprefix(".") or "*" for glob in own]
+    found = tuple(chosen(GRAMMARS, patterns))
+    if not found:
+        raise unknown("grammar", own[0], [f"{PROGRAMS}.{name}" for name in GRAMMARS])
+    return found
 
 
 def written_out(context: click.Context) -> list[str]:
@@ -191,11 +216,14 @@ def quiet() -> None:
 def _watched(session: Any) -> None:
     console = Console(stderr=True)
     last = time.monotonic()
-    told = 0
+    told = programs_told = 0
     with Live(_progress(session, ""), console=console, auto_refresh=False, transient=True) as live:
 
         def tell(name: str, what: str) -> None:
-            nonlocal last, told
+            nonlocal last, told, programs_told
+            for program in session.lane.new[programs_told:]:
+                console.print(f"found {program.id}: {program}", highlight=False, soft_wrap=True)
+            programs_told = len(session.lane.new)
             for finding in session.new[told:]:
                 console.print(f"found {finding.id}: {finding}", highlight=False, soft_wrap=True)
             told = len(session.new)
@@ -220,7 +248,8 @@ def _line(session: Any, name: str) -> str:
     said = summary(session)
     return (
         f"{said['seconds']:.0f} s: {said['examples']} examples ({said['examples_per_minute']:.0f}/min), {said['compiles']} compiles, "
-        f"{said['guards']} guards, {said['kernels']} programs, {said['findings']} findings, {name}"
+        f"{said['guards']} guards, {said['kernels']} kernels, {said['findings']} findings; "
+        f"{said['programs'].get('drawn', 0)} programs, {said['programs']['causes']} causes, {name}"
     )
 
 
@@ -236,17 +265,23 @@ def _progress(session: Any, name: str) -> Table:
     )
     table.add_row("compiles", str(said["compiles"]), f"{said['examples'] / max(said['compiles'], 1):.1f} examples each")
     table.add_row("seen", f"{said['guards']} guards", f"{said['kernels']} programs")
+    programs = said["programs"]
+    table.add_row(
+        "programs", str(programs.get("drawn", 0)), f"{programs['causes']} causes, {programs['reports']} reports"
+    )
     table.add_row("findings", str(said["findings"]), f"{said['unconfirmed']} not reproduced in a fresh process")
     left = max(60 * session.minutes - said["seconds"], 0)
     table.add_row("now", f"{left / 60:.1f} min left", name)
     return table
 
 
-def _ended(session: Any, as_json: bool) -> int:
+def _ended(session: Any, as_json: bool, coverage: bool = False) -> int:
+    from conformance.fuzz import program_report
     from conformance.fuzz.repro import write_repro
     from conformance.fuzz.session import summary
 
     console = Console(stderr=True)
+    program_report.tell(session.lane, console, coverage)
     for finding in session.new:
         file = write_repro(finding)
         console.print(f"\n[bold]{finding.id}[/bold] {finding}", highlight=False, soft_wrap=True)
@@ -261,7 +296,7 @@ def _ended(session: Any, as_json: bool) -> int:
     console.print(_line(session, about), style="dim", highlight=False, soft_wrap=True)
     if as_json:
         click.echo(json.dumps(summary(session)))
-    return 1 if session.new else 0
+    return 1 if session.new or session.lane.new else 0
 
 
 @click.command("pin")

@@ -19,7 +19,7 @@ from conformance import environment
 from conformance.backends.base import Backend, Jit
 from conformance.errors import UsageError, first_line
 from conformance.files import read_json
-from conformance.fuzz import graph_gen, graph_reducer, guard_search
+from conformance.fuzz import graph_gen, graph_reducer, guard_search, program_report
 from conformance.fuzz.coverage import Tally
 from conformance.fuzz.database import Keyed
 from conformance.fuzz.example import Example, read
@@ -27,6 +27,9 @@ from conformance.fuzz.finding import Finding, Findings, confirm, finding_of, key
 from conformance.fuzz.graph import Graph, micrograph_of
 from conformance.fuzz.home import home
 from conformance.fuzz.known import Register
+from conformance.fuzz.program import SCHEMA as PROGRAM
+from conformance.fuzz.program import Program
+from conformance.fuzz.program_lane import Lane
 from conformance.fuzz.search import POOLS, Profile, Suspect, search
 from conformance.fuzz.served import runner_for
 from conformance.fuzz.watchdog import PATIENCE, SUPERVISED
@@ -39,6 +42,8 @@ from conformance.verdict import Kind
 HUNG = (Kind.TIMEOUT.value, Kind.CRASH.value)  # what died may have been ended since it hung
 ROUNDS = 1000  # of one seed: the next seed begins with the next thousand
 GRAPHS = "generated"  # stands for a graph made up on the spot, among the names of micrographs
+PROGRAMS = "programs"  # and for programs of the grammars; `programs.writes` for those of one grammar
+SHARE = 4  # programs have so many times the time of micrographs and graphs
 
 
 @dataclass
@@ -53,6 +58,7 @@ class Session:
     guards: bool = True
     seed: int = 0
     patience: float = PATIENCE  # seconds for one call
+    grammars: tuple[str, ...] = ()  # of which programs are drawn; none: no programs
     tally: Tally = field(default_factory=Tally)
     findings: Findings = field(default_factory=Findings)
     new: list[Finding] = field(default_factory=list)
@@ -76,6 +82,8 @@ class Session:
         self.path = home() / f"{self.backend.name}-{self.target.name}.json"
         self.journal = home() / f"{self.backend.name}-{self.target.name}-{os.getpid()}.current"
         self.rounds: dict[str, int] = {}
+        self.lane = Lane(self.seed, self.minutes, self.grammars, journal=self._write_down)
+        self.lane.player.patience = self.patience
         self._resume()
 
     # ------------------------------------------------------------------------------------------ resuming
@@ -102,6 +110,7 @@ class Session:
         self.new = [self.findings.known[id] for id in said["new"] if id in self.findings.known]
         self.problems += said["problems"]
         self.register.met.update(said.get("known", {}))
+        self.lane.go_on(said["programs"], self.started)
 
     def _env(self) -> dict[str, str]:
         return self.backend.versions()
@@ -116,12 +125,13 @@ class Session:
             "new": [finding.id for finding in self.new],
             "known": dict(self.register.met),
             "problems": self.problems,
+            "programs": self.lane.to_json(),
         }
         unfinished = self.path.with_suffix(".new")  # the process may be ended at any moment
         unfinished.write_text(json.dumps({"env": self._env(), "rounds": self.rounds, "session": done}))
         unfinished.replace(self.path)
 
-    def _write_down(self, example: Example) -> None:
+    def _write_down(self, example: Example | Program) -> None:
         """So that, should the process die now, it is known at what."""
         self.journal.write_text(json.dumps(example.to_json()))
 
@@ -132,6 +142,10 @@ class Session:
             pid = int(said) if said.isascii() and said.isdigit() else 0
             if pid != os.getpid() and not Path(f"/proc/{pid}").exists():
                 try:
+                    if (data := read_json(file, "the example")).get("schema") == PROGRAM:
+                        self.lane.died_of(Program.from_json(data))
+                        file.unlink(missing_ok=True)
+                        continue
                     example = read(file)
                     yield finding_of(
                         example, Difference(Kind.CRASH, "call", "the process died"), self.backend.name, self.target.name
@@ -147,6 +161,8 @@ class Session:
 
     def run(self) -> None:
         home().mkdir(parents=True, exist_ok=True)
+        if self.grammars:
+            self.lane.prepare(self.backend, self.target)
         for finding in self.died():
             self._report(finding)
         try:
@@ -161,12 +177,29 @@ class Session:
                         self.begun += [name] if name != GRAPHS else []
                         self._remember()
                         self._round(name, self.rounds[name])
+                        self._programs()
                     self.begun.clear()
+                    self._programs(alone=not self.micrographs and not self.graphs)
                     if self.profile.derandomize:
                         break  # another time would be the same
             self._remember()
         finally:
             self.journal.unlink(missing_ok=True)
+
+    def _programs(self, alone: bool = False) -> None:
+        """Programs of the grammars, until they have had their share of the time."""
+        lane = self.lane
+        lane.tell = self.tell
+        while self.grammars and not self.out_of_time():
+            elapsed = time.monotonic() - self.started
+            if not alone and lane.seconds > SHARE * (elapsed - lane.seconds):
+                return
+            try:
+                lane.round()
+            except Exception as error:  # the fuzzer's own fault: say so, go on with the next
+                at = traceback.extract_tb(error.__traceback__)[-1]
+                self._complain(f"programs: {first_line(error)} ({Path(at.filename).name}:{at.lineno})")
+            self._remember()
 
     def _next(self) -> list[str]:
         """Those first that have had the fewest rounds, of all families in turn; a generated graph after each."""
@@ -315,6 +348,7 @@ def summary(session: Session) -> dict[str, Any]:
         "findings": len(session.new),
         "unconfirmed": len(session.unconfirmed),
         "known": sum(session.register.met.values()),
+        "programs": program_report.summary(session.lane),
         "seconds": round(seconds, 1),
         "torch": environment.versions().get("torch", ""),
     }

@@ -1,0 +1,34 @@
+"""The grammars, by class of program."""
+
+from __future__ import annotations
+
+from conformance.fuzz.grammar import Grammar
+from conformance.fuzz.grammars import (
+    autograd,
+    indices,
+    operators,
+    python,
+    randoms,
+    refused_dtypes,
+    refused_values,
+    scenarios,
+    world,
+    writes,
+)
+
+GRAMMARS: dict[str, Grammar] = {
+    grammar.name: grammar
+    for grammar in (
+        # Those that the cheapest rungs say most of come first: a short session begins with them.
+        world.GRAMMAR,
+        python.GRAMMAR,
+        scenarios.GRAMMAR,
+        autograd.GRAMMAR,
+        refused_values.GRAMMAR,
+        *refused_dtypes.GRAMMARS,
+        writes.GRAMMAR,
+        *operators.GRAMMARS,
+        indices.GRAMMAR,
+        randoms.GRAMMAR,
+    )
+}

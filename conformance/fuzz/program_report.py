@@ -1,0 +1,65 @@
+"""What is said of the programs that a session played: numbers, findings by cause, and what was never reached."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator
+from typing import Any
+
+from rich.console import Console
+
+from conformance.fuzz.grammars import GRAMMARS
+from conformance.fuzz.program_lane import Lane
+from conformance.fuzz.rungs import processor_seconds
+
+
+def summary(lane: Lane) -> dict[str, Any]:
+    """Numbers of the session."""
+    return {
+        **lane.counts,
+        "plays": lane.player.plays,
+        "seconds": round(lane.seconds, 1),
+        "processor_seconds": round(processor_seconds(), 1),
+        "causes": len(lane.new),
+        "reports": len({finding.report for finding in lane.new if finding.report}),
+        "stages": dict(Counter(finding.stage for finding in lane.new)),
+        "unconfirmed": len(lane.unconfirmed),
+    }
+
+
+def coverage(lane: Lane) -> Iterator[str]:
+    """What was reached at each stage, the rarest first; and entries of the grammars that were never drawn."""
+    for stage, things in lane.reach.table().items():
+        rare = sorted(things, key=lambda thing: things[thing])
+        yield f"{stage}: {len(things)} things reached" + (f"; seldom: {', '.join(rare[:8])}" if rare else "")
+    for name in lane.grammars:
+        slots = GRAMMARS[name].slots.items()
+        missing = [f"{slot}={key}" for slot, table in slots for key in table if not lane.drawn[name, slot, key]]
+        total = sum(len(table) for _, table in slots)
+        told = f": {', '.join(missing[:6])}{' …' if len(missing) > 6 else ''}" if missing else ""
+        yield f"{name}: {len(missing)} of {total} entries never drawn{told}"
+
+
+def tell(lane: Lane, console: Console, with_coverage: bool) -> None:
+    """The findings by cause, known reports first, with their numbers."""
+
+    def say(text: str, style: str = "") -> None:
+        console.print(text, style=style, highlight=False, soft_wrap=True, markup=False)
+
+    for finding in sorted(lane.new, key=lambda finding: (not finding.report, finding.stage)):
+        say(f"\n{finding.id} {finding}", "bold")
+        say(
+            f"  met {finding.met} times, first after {finding.seconds:.0f} s; smallest: {dict(finding.program.choices)}"
+        )
+        say(f"  repro: python {finding.repro}")
+        for note in finding.notes:
+            say(f"  {note}", "yellow")
+    for finding in lane.unconfirmed:
+        say(f"not reproduced in a fresh process: {finding}", "yellow")
+    if lane.new:
+        public = [finding for finding in lane.new if finding.report]
+        say(f"\n{len(lane.new)} causes, {len(public)} of them public reports", "bold")
+        for text, times in lane.met.most_common():
+            say(f"{text} met {times} times", "dim")
+    for line in coverage(lane) if with_coverage else ():
+        say(line)

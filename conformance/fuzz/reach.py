@@ -1,0 +1,75 @@
+"""What compiles reached, by stage: guards, graph breaks, ops after each stage, kernels. Read from the structured trace."""
+
+from __future__ import annotations
+
+import logging
+import re
+from collections import Counter
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+
+from conformance.backends.inductor.seam import TRACE_LOG
+from conformance.backends.inductor.watch import listening
+from conformance.stage import Stage
+
+# Artifact of the trace → its stage, and what in its text is a thing that was reached.
+ARTIFACTS = {
+    "dynamo_cpp_guards_str": (Stage.CAPTURE, re.compile(r"\+- (?:LAMBDA_GUARD|[A-Z_]+_MATCH|[A-Z_]{4,})")),
+    "dynamo_graph_break_reason": (Stage.CAPTURE, re.compile(r"gb\d{4}|Explanation: [^\n.]{5,60}")),
+    "dynamo_output_graph": (Stage.CAPTURE, re.compile(r"torch\.[a-zA-Z_.]+|[a-z_]+\.(?=[a-z_]+\()")),
+    "aot_forward_graph": (Stage.DECOMPOSITION, re.compile(r"torch\.ops\.[\w.]+")),
+    "aot_inference_graph": (Stage.DECOMPOSITION, re.compile(r"torch\.ops\.[\w.]+")),
+    "aot_joint_graph": (Stage.DECOMPOSITION, re.compile(r"torch\.ops\.[\w.]+")),
+    "inductor_post_grad_graph": (Stage.POSTGRAD, re.compile(r"torch\.ops\.[\w.]+")),
+    "inductor_output_code": (
+        Stage.CODEGEN,
+        re.compile(r"cpp_fused_[a-z_]+|extern_kernels\.\w+|aoti_torch_\w+|torch\.ops\.[\w.]+"),
+    ),
+}
+
+
+@dataclass
+class Reach(logging.Handler):
+    """How often each thing was reached, as (stage, thing)."""
+
+    reached: Counter[tuple[str, str]] = field(default_factory=Counter)
+
+    def __post_init__(self) -> None:
+        logging.Handler.__init__(self, logging.DEBUG)
+        self.new: list[tuple[str, str]] = []
+
+    def __hash__(self) -> int:
+        return id(self)
+
+    def emit(self, record: logging.LogRecord) -> None:
+        metadata = getattr(record, "metadata", None) or {}
+        payload = getattr(record, "payload", None)
+        if not isinstance(payload, str):
+            return
+        for name in {*metadata, (metadata.get("artifact") or {}).get("name", "")} & {*ARTIFACTS}:
+            stage, pattern = ARTIFACTS[name]
+            for thing in {*pattern.findall(payload)}:
+                key = (stage.value, thing)
+                if not self.reached[key]:
+                    self.new.append(key)
+                self.reached[key] += 1
+
+    @contextmanager
+    def watched(self) -> Iterator[list[tuple[str, str]]]:
+        """What was reached for the first time while this is open."""
+        self.new = []
+        log = logging.getLogger(TRACE_LOG)
+        before, log.propagate = log.propagate, False
+        try:
+            with listening(self):
+                yield self.new
+        finally:
+            log.propagate = before
+
+    def table(self) -> dict[str, dict[str, int]]:
+        """Stage → thing → how often."""
+        found: dict[str, dict[str, int]] = {stage.value: {} for stage in Stage}
+        for (stage, thing), count in sorted(self.reached.items()):
+            found[stage][thing] = count
+        return found

@@ -1,0 +1,160 @@
+"""Plays programs on the rungs of torch.compile, the cheapest first: what a rung shows need not be sought higher up."""
+
+from __future__ import annotations
+
+import builtins
+import os
+import sys
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass, field
+from typing import Any
+
+import torch
+
+from conformance.backends.inductor.seam import seam
+from conformance.errors import UsageError
+from conformance.fuzz.observed import difference, outcome, plain
+from conformance.fuzz.program import Program, module_of
+from conformance.fuzz.watchdog import SUPERVISED, Hung, limited
+from conformance.stage import Stage
+
+Outcome = tuple[str, Any]
+UNUSABLE = 76  # the exit code of a session's process that cannot compute any more
+SETTINGS = {"force_disable_caches": True, "fallback_random": True}
+
+
+@dataclass(frozen=True)
+class Rung:
+    """A backend of torch.compile that goes so far and no further, and the stage that is at fault if it is the first to
+    be wrong."""
+
+    name: str
+    backend: str
+    stage: Stage
+
+
+RUNGS = {
+    rung.name: rung
+    for rung in (
+        Rung("capture", "eager", Stage.CAPTURE),
+        Rung("functionalization", "aot_eager", Stage.DECOMPOSITION),
+        Rung("decompositions", "aot_eager_decomp_partition", Stage.DECOMPOSITION),
+        Rung("inductor", "inductor", Stage.CODEGEN),
+    )
+}
+ORDER = tuple(RUNGS)
+
+
+class Busy(Exception):
+    """A play took too long, and not because it computed: the machine was busy. Nothing can be said of the program."""
+
+
+def usable() -> bool:
+    """Does torch still compute? A compile that fails inside a functorch transform can leave the dispatcher of its process
+    broken; then eager raises as well, whatever is asked, and everything looks right."""
+    try:
+        return float((torch.ones(2) + 1).sum()) == 4.0
+    except RuntimeError:
+        return False
+
+
+def end_if_unusable() -> None:
+    """End a session's process that cannot compute any more: another goes on."""
+    if usable():
+        return
+    if os.environ.get(SUPERVISED):
+        os._exit(UNUSABLE)
+    raise UsageError("torch no longer computes in this process: a compile left its dispatcher broken")
+
+
+def processor_seconds() -> float:
+    """What this process and those that it waited for have computed."""
+    return sum(os.times()[:4])
+
+
+@dataclass
+class Player:
+    """Plays programs. `plays` counts them by rung; `patience` is for one play, in seconds."""
+
+    patience: float = 180.0
+    plays: dict[str, int] = field(default_factory=dict)
+    graphs: int = 0  # that the last play compiled
+
+    def eager(self, program: Program) -> Outcome | None:
+        """What eager gives; None where it contradicts itself, or the program cannot be played at all."""
+        first, second = (self._outcome(program, None) for _ in range(2))
+        return first if difference(first, second, program.rules.signs) is None else None
+
+    def play(self, program: Program, rung: str, **settings: Any) -> Outcome:
+        """What the compiler gives, as far as this rung."""
+        self.plays[rung] = self.plays.get(rung, 0) + 1
+        with seam.config.patch({**SETTINGS, **settings}):
+            return self._outcome(program, RUNGS[rung].backend)
+
+    def _outcome(self, program: Program, backend: str | None) -> Outcome:
+        start = processor_seconds()
+        try:
+            with surroundings(), limited(self.patience), module_of(program) as module:
+                return outcome(module.play, compiler(backend))
+        except Hung as hung:
+            if processor_seconds() - start < self.patience / 2:
+                raise Busy(str(hung)) from None
+            return "raised", ("Hung", str(hung))
+        finally:
+            self.graphs = seam.counters["stats"]["unique_graphs"]
+            seam.reset()
+            end_if_unusable()
+
+    def together(self, programs: Sequence[Program], rung: str) -> list[Outcome] | None:
+        """What the compiler gives for all of them in one compile; None where it, or a program, raises."""
+        self.plays[rung] = self.plays.get(rung, 0) + len(programs)
+        try:
+            with ExitStack() as stack:
+                stack.enter_context(surroundings())
+                stack.enter_context(seam.config.patch(SETTINGS))
+                stack.enter_context(limited(2 * self.patience))
+                modules = [stack.enter_context(module_of(program)) for program in programs]
+                return _in_one_compile(modules, compiler(RUNGS[rung].backend))
+        except (Exception, Hung):
+            return None
+        finally:
+            seam.reset()
+            end_if_unusable()
+
+
+def compiler(backend: str | None) -> Callable[[Any], Any]:
+    """What programs get as `compile`: torch.compile, or nothing at all."""
+    return (lambda fn: fn) if backend is None else (lambda fn: torch.compile(fn, backend=backend))
+
+
+def _in_one_compile(modules: list[Any], compile: Callable[[Any], Any]) -> list[Outcome]:
+    functions = [module.f for module in modules]
+
+    def together(groups: list[tuple[Any, ...]]) -> list[Any]:
+        return [function(*args) for function, args in zip(functions, groups, strict=True)]
+
+    torch.manual_seed(0)
+    groups = [module.inputs() for module in modules]
+    outs = compile(together)(groups)
+    return [("value", plain(m.after(out, args))) for m, out, args in zip(modules, outs, groups, strict=True)]
+
+
+@contextmanager
+def surroundings() -> Iterator[None]:
+    """What programs may change outside themselves is as it was afterwards."""
+    environment, known = dict(os.environ), {*vars(builtins)}
+    seam.counters.clear()
+    try:
+        yield
+    finally:
+        torch.set_default_dtype(torch.float32)
+        torch.set_grad_enabled(True)
+        torch.use_deterministic_algorithms(False)
+        torch.set_autocast_enabled("cpu", False)
+        sys.modules.pop("fuzz_world", None)
+        for name in {*vars(builtins)} - known:
+            delattr(builtins, name)
+        if dict(os.environ) != environment:
+            os.environ.clear()
+            os.environ.update(environment)
