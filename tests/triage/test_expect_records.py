@@ -12,7 +12,7 @@ from click.testing import CliRunner
 from conformance import expectations
 from conformance.errors import UsageError
 from conformance.triage.commands import expect
-from conformance.triage.expect_records import changes, parse, render
+from conformance.triage.expect_records import changes, fact_of, parse, render
 
 RELEASES = ("2.11.0", "2.12.0", "2.13.0", "2.15.0")
 CELL = "codegen/inductor/cpu/upstream.mutation.one"
@@ -70,6 +70,11 @@ def test_kinds_are_told_apart(tmp_path: Path) -> None:
         "torch>=2.13,<2.15",
     )
     assert (crash.url, crash.why) == ("https://github.com/pytorch/pytorch/issues/7", "seen on 2.12.0")
+
+
+def test_a_fallback_that_is_expected_already_stays_one() -> None:
+    line = {"cell": "codegen/inductor/cpu/python.one", "verdict": "xfail", "findings": []}
+    assert fact_of(line) == 'verdict = "fallback"'
 
 
 def test_a_fallback_is_expected_by_its_verdict(tmp_path: Path) -> None:
