@@ -134,7 +134,9 @@ def fact_of(line: Mapping[str, Any]) -> str | None:
     kinds = sorted({finding["kind"] for finding in line.get("findings", ())})
     if verdict not in BAD:
         return None
-    if verdict == "xfail" and not kinds:  # expected although nothing was found: the backend left the work to something else
+    if (
+        verdict == "xfail" and not kinds
+    ):  # expected although nothing was found: the backend left the work to something else
         return f'verdict = "{Verdict.FALLBACK.value}"'
     if kinds and verdict in ("fail", "error", "xfail") and kinds != ["timeout"]:
         return f'kind = "{" ".join(kinds)}"'
