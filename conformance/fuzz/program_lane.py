@@ -41,6 +41,7 @@ DRAWN = 10  # programs a round
 TOGETHER = {"decompositions": 5, "inductor": 10}  # programs in one compile
 COSTLY = 0.5  # of the time, at most, goes to the whole compiler
 WAITING = 200  # programs that may wait for it
+RAISING = 4  # of programs that eager refuses, which cannot share a compile, one in so many goes there
 ALONE = 8  # of programs that must be compiled alone, one in so many goes to the C++ compiler
 SHRINKING = 40.0  # seconds that one alarm may compute to become smaller
 LOW = ("float16", "bfloat16", "half()")
@@ -233,7 +234,9 @@ class Lane:
         """Where eager raises and no graph came of it, the C++ compiler sees nothing of it."""
         if program.rules.alone:
             return self.random.randrange(ALONE) == 0
-        return self.wants[program][0] == "value" or compiled.get(program, 1) > 0
+        if self.wants[program][0] == "value":
+            return True
+        return compiled.get(program, 1) > 0 and self.random.randrange(RAISING) == 0
 
     def _played(
         self, programs: Sequence[Program], rung: str, compiled: dict[Program, int]
