@@ -13,6 +13,14 @@ GUARD_MODEL = declare("FUZ001", Stage.CAPTURE, "recompiles exactly when the guar
 BACKWARD_CAPTURED = declare("CAP006", Stage.CAPTURE, "compiled autograd captures the backward pass")
 RACE = declare("COD005", Stage.CODEGEN, "a kernel computes the same in whatever order the programs of its grid run")
 
+# Operators
+OP_DIFFERS = declare(
+    "OPS001", None, "a compiled call gives what eager gives: values, dtype, sizes, strides, aliasing, writes, gradients"
+)
+OP_REFUSED = declare("OPS002", None, "what eager takes, the compiler takes")
+OP_ACCEPTED = declare("OPS003", None, "what eager refuses, a compiled call refuses")
+OP_ENDED = declare("OPS004", None, "the process survives compiling and calling")
+
 # AutoDeploy
 PASS_RAISES = declare("AD001", None, "no transform raises")
 PASS_METADATA = declare("AD002", None, "a transform gives every new node a shape and a dtype")

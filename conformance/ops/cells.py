@@ -8,6 +8,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+from conformance.checks.measured import OP_ACCEPTED, OP_DIFFERS, OP_ENDED, OP_REFUSED
 from conformance.expectations import Expectations
 from conformance.ops.call import Key
 from conformance.ops.examination import FALLBACK, WORDS, Judged, Task
@@ -15,14 +16,6 @@ from conformance.verdict import Finding, Kind, Verdict
 
 if TYPE_CHECKING:
     from conformance.ops.sweep import Sweep
-
-DIFFERS, REFUSED, ACCEPTED, ENDED = "OPS001", "OPS002", "OPS003", "OPS004"
-CHECKS = {
-    DIFFERS: "a compiled call gives what eager gives: values, dtype, sizes, strides, aliasing, writes, gradients",
-    REFUSED: "what eager takes, the compiler takes",
-    ACCEPTED: "what eager refuses, a compiled call refuses",
-    ENDED: "the process survives compiling and calling",
-}
 
 
 @dataclass
@@ -119,10 +112,10 @@ def _findings(mine: dict[Key, Judged]) -> Iterator[Finding]:
 
 def _check(one: Judged, kind: str) -> str:
     if kind == Kind.LOST_VALIDATION.value:
-        return ACCEPTED
+        return OP_ACCEPTED
     if kind in (Kind.CRASH.value, Kind.TIMEOUT.value):
-        return ENDED if one.how == "crash" else REFUSED
-    return DIFFERS
+        return OP_ENDED if one.how == "crash" else OP_REFUSED
+    return OP_DIFFERS
 
 
 def _verdict(mine: dict[Key, Judged], findings: list[Finding], before: set[Key], nothing: str) -> tuple[Verdict, str]:

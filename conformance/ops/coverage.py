@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from conformance.cell import Cell
+from conformance.checks.measured import OP_ENDED
 from conformance.errors import UsageError
 from conformance.ops.examination import COMPILED, CRASH, DECOMPOSED, FALLBACK, LIBRARY, REFUSES, WRONG
 from conformance.ops.operator import DTYPES
@@ -150,7 +151,7 @@ def entry_of(stages: Mapping[str, Mapping[str, Any]]) -> Entry:
 
 def _worst(wrong: Sequence[tuple[str, Mapping[str, Any]]]) -> str:
     found = [finding for _, line in wrong for finding in line["findings"]]
-    if any(finding.get("check") == "OPS004" for finding in found):
+    if any(finding.get("check") == OP_ENDED for finding in found):
         return CRASH
     return REFUSES if all(finding.get("kind") == Kind.CRASH.value for finding in found) else WRONG
 

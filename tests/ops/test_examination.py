@@ -8,7 +8,8 @@ import pytest
 import torch
 
 from conformance.expectations import Expectations
-from conformance.ops.cells import Results
+from conformance.ops.call import Key
+from conformance.ops.cells import Results, _findings
 from conformance.ops.examination import CRASH, DECOMPOSED, REFUSES, Judged, Skipped, Task, examine
 from conformance.ops.form import FORMS, LAYOUT_FORMS, calls_of, form_names
 from conformance.ops.sweep import Sweep
@@ -135,3 +136,18 @@ def test_the_results_of_a_task_are_a_line_for_each_dtype() -> None:
     assert [line["verdict"] for line in lines] == ["fail", "fail"]
     assert lines[0]["observation"]["wrong"] == {"transposed": ["wrong_result"]}
     assert lines[0]["findings"][0]["detail"].startswith("transposed, ")
+
+
+@pytest.mark.parametrize(
+    ("how", "kind", "check"),
+    [
+        ("compiled", "wrong_result", "OPS001"),
+        ("refuses", "crash", "OPS002"),
+        ("compiled", "lost_validation", "OPS003"),
+        ("crash", "crash", "OPS004"),
+    ],
+)
+def test_the_check_of_a_finding(how: str, kind: str, check: str) -> None:
+    key = Key("float32", "plain", 0)
+    (found,) = _findings({key: Judged("decomposed", key, how, [(kind, "so")])})
+    assert (found.check, found.kind.value) == (check, kind)
