@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import difflib
+import re
 import traceback
 from collections.abc import Iterable
 from pathlib import Path
@@ -59,6 +60,17 @@ def _place(error: BaseException) -> str:
     """Where it was raised: all that is known of an error without text."""
     frames = traceback.extract_tb(error.__traceback__)
     return f" in {Path(frames[-1].filename).name}, line {frames[-1].lineno}: {frames[-1].line}" if frames else ""
+
+
+def program_line(stack: str) -> str:
+    """The innermost line of the program in a stack trace: `file.py:14: return x * 9`."""
+    lines = [line.strip() for line in stack.splitlines() if line.strip(" \t~^")]
+    at = next((number for number in reversed(range(len(lines))) if lines[number].startswith("File ")), None)
+    if at is None:
+        return ""
+    match = re.match(r'File "([^"]+)", line (\d+)', lines[at])
+    code = lines[at + 1] if at + 1 < len(lines) else ""
+    return f"{Path(match[1]).name}:{match[2]}: {code}" if match else code
 
 
 class NotInEager(Exception):
