@@ -23,8 +23,13 @@ def unknown(what: str, name: str, known: Iterable[str]) -> UsageError:
     names = sorted(known)
     near = difflib.get_close_matches(name[:200], names[:20_000], n=3)
     hint = f"did you mean {' or '.join(near)}? " if near else ""
-    listed = ", ".join(names[:12]) + (f" and {len(names) - 12} more" if len(names) > 12 else "")
-    return UsageError(f"unknown {what} {name!r}: {hint}known: {listed or 'none'}")
+    return UsageError(f"unknown {what} {name!r}: {hint}known: {few(names, 12) or 'none'}")
+
+
+def few(names: Iterable[str], limit: int) -> str:
+    """`add, sub, mul and 12 more`"""
+    listed = list(names)
+    return ", ".join(listed[:limit]) + (f" and {len(listed) - limit} more" if len(listed) > limit else "")
 
 
 def encodable(text: str) -> str:

@@ -13,6 +13,7 @@ import click
 
 from conformance import paths
 from conformance.errors import UsageError, unknown
+from conformance.ops.causes import causes
 from conformance.record import Run, is_unexpected, read
 
 if TYPE_CHECKING:
@@ -69,16 +70,22 @@ def ops(
     changed: bool,
     listed: bool,
 ) -> int:
-    """Every operator: what is compiled, what falls back, what is wrong. With RECORDS nothing is run: only the report is written."""
+    """Every operator: what is compiled, what falls back, what is wrong. With RECORDS nothing is run: what is
+    wrong in one is told, or the report of all is written."""
     if records:
-        if report is None:
-            raise UsageError("records are read to write a report: give --report ops.html, ops.md or ops.json")
-        _write([read(path) for path in records], report, changed)
-        return 0
+        runs = [read(path) for path in records]
+        if report is not None:
+            _write(runs, report, changed)
+            return 0
+        if len(runs) > 1:
+            raise UsageError("several records are read to write a report: give --report ops.html, ops.md or ops.json")
+        return _summary(runs[0])
     if resume and record is None:
         raise UsageError("--resume needs --record FILE: the record to go on with")
     if report is not None and report.suffix not in (".html", ".md", ".json"):
         raise UsageError(f"cannot tell what {report.name} is to be: name it .html, .md or .json")
+    # No sweep runs on a real GPU. The operator database would start CUDA here, and no forked process could start it again.
+    os.environ["CUDA_VISIBLE_DEVICES"] = ""
     sweep = _sweep(
         backend, target, globs, dtype, (*form, *(["layouts"] if layouts else [])), samples, stage, no_confirm
     )
@@ -174,11 +181,15 @@ def _write(runs: list[Run], path: Path, changed: bool) -> None:
     write(table.changed() if changed else table, path, "Operators" + (": what changed" if changed else ""))
 
 
-def _summary(done: Run) -> int:
-    """Print what is wrong, and how many cells have which verdict."""
-    for name, line in done.cells.items():
-        for finding in line["findings"] if is_unexpected(line) else ():
-            click.echo(f"{name}\n    {finding['kind']}: {finding['detail']}")
+def _summary(done: Run, most: int = 25) -> int:
+    """Print what is wrong, a cause at a time, and how many cells have which verdict."""
+    found = causes(done.cells.values())
+    for cause in found[:most]:
+        click.echo(str(cause))
+    if len(found) > most:
+        click.echo(
+            f"and {len(found) - most} more causes: `conformance ops {done.path} --report ops.html` shows them all"
+        )
     counts = Counter(line["verdict"] for line in done.cells.values())
     click.echo(", ".join(f"{count} {word}" for word, count in counts.most_common()) + f"; record: {done.path}")
     return 1 if any(map(is_unexpected, done.cells.values())) else 0
