@@ -84,9 +84,7 @@ def ops(
         raise UsageError("--resume needs --record FILE: the record to go on with")
     if report is not None and report.suffix not in (".html", ".md", ".json"):
         raise UsageError(f"cannot tell what {report.name} is to be: name it .html, .md or .json")
-    # No sweep runs on a real GPU. The operator database would start CUDA here, and no forked process could start it again.
-    os.environ["CUDA_VISIBLE_DEVICES"] = ""
-    sweep = _sweep(
+    sweep = sweep_of(
         backend, target, globs, dtype, (*form, *(["layouts"] if layouts else [])), samples, stage, no_confirm
     )
     for rung in sweep.rungs:
@@ -106,17 +104,19 @@ def ops(
     return _summary(done)
 
 
-def _sweep(
+def sweep_of(
     backend: str,
-    target: str | None,
-    globs: tuple[str, ...],
-    dtype: tuple[str, ...],
-    form: tuple[str, ...],
-    samples: int,
-    stage: tuple[str, ...],
-    no_confirm: bool,
+    target: str | None = None,
+    globs: tuple[str, ...] = (),
+    dtype: tuple[str, ...] = (),
+    form: tuple[str, ...] = (),
+    samples: int = 3,
+    stage: tuple[str, ...] = (),
+    no_confirm: bool = False,
 ) -> Sweep:
     """The sweep that the options ask for."""
+    # No sweep runs on a real GPU. The operator database would start CUDA here, and no forked process could start it again.
+    os.environ["CUDA_VISIBLE_DEVICES"] = ""
     from conformance.cell import select
     from conformance.ops.form import form_names
     from conformance.ops.ladders import LADDERS
@@ -146,7 +146,7 @@ def _sweep(
     )
 
 
-def carry_out(sweep: Sweep, path: Path, resume: bool, workers: int | None, expected_in: str | None) -> Run:
+def carry_out(sweep: Sweep, path: Path, resume: bool, workers: int | None, expected_in: str | None = None) -> Run:
     """Run what the record does not have yet; return the record."""
     import torch
 
