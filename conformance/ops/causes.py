@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from conformance.errors import few
+from conformance.ops.words import operator_and_dtype
 from conformance.record import is_unexpected
 from conformance.verdict import Kind
 
@@ -41,7 +42,7 @@ def causes(lines: Iterable[dict[str, Any]]) -> list[Cause]:
         if not is_unexpected(line):
             continue
         stage, _, _, name = line["cell"].split("/", 3)
-        operator, dtype = name.removeprefix("ops.").rsplit(":", 1)
+        operator, dtype = operator_and_dtype(name) or (name, "")
         for finding in line["findings"]:
             kind, said = finding["kind"], without_values(finding["detail"])
             whose = "" if kind in REFUSALS else operator

@@ -11,7 +11,8 @@ from typing import TYPE_CHECKING, Any
 from conformance.checks.measured import OP_ACCEPTED, OP_DIFFERS, OP_ENDED, OP_REFUSED
 from conformance.expectations import Expectations
 from conformance.ops.call import Key
-from conformance.ops.examination import FALLBACK, WORDS, Judged, Task
+from conformance.ops.examination import Judged, Task
+from conformance.ops.words import FALLBACK, WORDS
 from conformance.verdict import Finding, Kind, Verdict
 
 if TYPE_CHECKING:

@@ -19,16 +19,13 @@ from conformance.ops.judgement import EagerRefuses, Expected, OnTarget, differen
 from conformance.ops.operator import Operator
 from conformance.ops.rung import Compile, Rung, is_library
 from conformance.ops.seam import seam
+from conformance.ops.words import COMPILED, DECOMPOSED, FALLBACK, LIBRARY, REFUSES, WRONG
 from conformance.oracle import Difference, Outcome
 from conformance.verdict import Kind
 
 Say = Callable[[Any], None]
 
-# How a call was compiled. The words of the coverage table, the worst last.
-COMPILED, DECOMPOSED, LIBRARY, FALLBACK = "compiled", "decomposed", "library call", "fallback"
-WRONG, REFUSES, CRASH = "wrong", "refuses", "crash"
 NOT_HERE = "cannot be run here"  # an interpreter's limit: nothing can be said of the compiler
-WORDS = (COMPILED, DECOMPOSED, LIBRARY, FALLBACK, WRONG, REFUSES, CRASH)
 
 
 @dataclass(frozen=True)
