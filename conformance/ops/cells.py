@@ -128,7 +128,11 @@ def _verdict(mine: dict[Key, Judged], findings: list[Finding], before: set[Key],
         return (
             (Verdict.BLOCKED, "every call is wrong at an earlier stage") if before else (Verdict.UNAVAILABLE, nothing)
         )
-    broken = [one for one in mine.values() if one.how == FALLBACK and one.note.startswith("graph break")]
+    broken = [
+        one
+        for one in mine.values()
+        if one.how == FALLBACK and one.note.startswith(("graph break", "raises with fullgraph"))
+    ]
     if len(broken) == len(mine):
         return Verdict.FALLBACK, broken[0].note
     return Verdict.PASS, ""

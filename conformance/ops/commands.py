@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 import click
 
 from conformance import paths
-from conformance.errors import UsageError, unknown
+from conformance.errors import UsageError, few, unknown
 from conformance.ops.causes import causes
 from conformance.record import Run, is_unexpected, read
 
@@ -48,6 +48,9 @@ INTERRUPTED = 130
 @click.option("--resume", is_flag=True, help="go on with --record where it ended")
 @click.option("--expectations", metavar="DIR", help="a folder of your own expectations (default: those of the suite)")
 @click.option("--report", type=click.Path(path_type=Path), help="write the table: .html, .md or .json")
+@click.option(
+    "--repros", type=click.Path(path_type=Path), metavar="DIR", help="of one record: write a script for each cause"
+)
 @click.option("--changed", is_flag=True, help="in the report, only what differs between two versions")
 @click.option("--list", "listed", is_flag=True, help="list the operators and their dtypes; run nothing")
 def ops(
@@ -67,6 +70,7 @@ def ops(
     resume: bool,
     expectations: str | None,
     report: Path | None,
+    repros: Path | None,
     changed: bool,
     listed: bool,
 ) -> int:
@@ -79,7 +83,9 @@ def ops(
             return 0
         if len(runs) > 1:
             raise UsageError("several records are read to write a report: give --report ops.html, ops.md or ops.json")
-        return _summary(runs[0])
+        return _summary(runs[0]) if repros is None else _repros(runs[0], repros)
+    if repros is not None:
+        raise UsageError("--repros needs a record: conformance ops ops.jsonl --repros DIR")
     if resume and record is None:
         raise UsageError("--resume needs --record FILE: the record to go on with")
     if report is not None and report.suffix not in (".html", ".md", ".json"):
@@ -193,6 +199,23 @@ def _summary(done: Run, most: int = 25) -> int:
     counts = Counter(line["verdict"] for line in done.cells.values())
     click.echo(", ".join(f"{count} {word}" for word, count in counts.most_common()) + f"; record: {done.path}")
     return 1 if any(map(is_unexpected, done.cells.values())) else 0
+
+
+def _repros(done: Run, folder: Path) -> int:
+    """Write a script for each cause that this torch shows, and say which there is none of."""
+    import torch
+
+    from conformance.ops.repro import repros
+
+    recorded = str(done.header.get("env", {}).get("torch", ""))
+    if recorded.split("+")[0] != torch.__version__.split("+")[0]:
+        raise UsageError(
+            f"{done.path} is of torch {recorded}, and torch {torch.__version__} is installed: run it there"
+        )
+    for made in repros(causes(done.cells.values()), folder):
+        said = f"wrote {made.path}" if made.path else f"no script: {made.why}"
+        click.echo(f"{made.cause.kind} ({made.cause.stage}): {few(made.cause.operators, 3)}: {said}")
+    return 0
 
 
 COMMANDS = [ops]
