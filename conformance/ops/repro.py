@@ -217,7 +217,7 @@ def _spelled(tensor: torch.Tensor, spell: Callable[[torch.Tensor, int], str], gr
     """The tensor as Python: what its storage holds, and how it lies there."""
     size, stride, offset = tuple(tensor.shape), tuple(tensor.stride()), tensor.storage_offset()
     places = offset + 1 + sum((n - 1) * step for n, step in zip(size, stride, strict=True)) if tensor.numel() else 0
-    text = spell(tensor, places)
+    text = spell(tensor, int(places))
     plain = tensor.is_contiguous() and not offset
     text += f".reshape({size})" if plain else f".as_strided({size}, {stride}, {offset})"
     return text + (".requires_grad_()" if grad and (tensor.is_floating_point() or tensor.is_complex()) else "")
