@@ -44,6 +44,12 @@ from conformance.errors import UsageError, unknown
     "--programs/--no-programs", default=None, help="also programs of the grammars (default: when no -m is given)"
 )
 @click.option("--coverage", is_flag=True, help="show at the end what was reached at each stage, and what was not")
+@click.option(
+    "--workers",
+    type=click.IntRange(min=1),
+    metavar="N",
+    help="processes that play programs beside this one (default: as many as there are processors to use)",
+)
 @click.option("--guards/--no-guards", default=True, help="also play sequences of calls against the model of guards")
 @click.option(
     "--seed",
@@ -73,6 +79,7 @@ def fuzz(
     graphs: bool | None,
     programs: bool | None,
     coverage: bool,
+    workers: int | None,
     guards: bool,
     seed: int,
     patience: float | None,
@@ -126,6 +133,8 @@ def fuzz(
         patience=patience or PATIENCE,
         grammars=grammars,
     )
+    if workers:
+        session.lane.workers.count = workers
     _watched(session)
     return _ended(session, as_json, coverage)
 

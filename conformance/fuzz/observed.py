@@ -20,13 +20,23 @@ ROUGH = (1e-4, 1e-5)  # of every other floating dtype
 
 
 def outcome(play: Any, compile: Any) -> tuple[str, Any]:
-    """Play the program with this `compile`: ("value", what it returned, as plain data) or ("raised", what it raised)."""
+    """Play the program with this `compile`: ("value", what it returned, as plain data), ("raised", what it raised) or
+    ("broken", …) where torch no longer computes afterwards."""
     torch.manual_seed(0)
     try:
-        return "value", plain(play(compile))
+        ended: tuple[str, Any] = "value", plain(play(compile))
     except Exception as error:
-        text = str(error).strip().splitlines()
-        return "raised", (type(error).__name__, text[0][:300] if text else "")
+        ended = "raised", _words(error)
+    try:
+        float((torch.ones(2) + 1).sum())
+    except RuntimeError as error:
+        return "broken", _words(error)
+    return ended
+
+
+def _words(error: Exception) -> tuple[str, str]:
+    text = str(error).strip().splitlines()
+    return type(error).__name__, text[0][:300] if text else ""
 
 
 def plain(value: Any) -> Any:
@@ -46,7 +56,9 @@ def plain(value: Any) -> Any:
 
 def difference(want: tuple[str, Any], got: tuple[str, Any], signs: bool = False) -> tuple[str, str] | None:
     """The first difference of two outcomes, as (what differs, in words); None where there is none. What differs is one
-    of raises, accepts, structure, python, dtype, shape, value, sign of zero, stride, requires_grad."""
+    of breaks, raises, accepts, structure, python, dtype, shape, value, sign of zero, stride, requires_grad."""
+    if got[0] == "broken":
+        return "breaks", f"after the compiled call torch no longer computes: {got[1][0]}: {got[1][1]}"
     if want[0] == "raised" and got[0] == "raised":
         return None
     if got[0] == "raised":

@@ -2,24 +2,29 @@
 
 from __future__ import annotations
 
+import time
 from collections import Counter
 from collections.abc import Iterator
 from typing import Any
 
 from rich.console import Console
 
+from conformance.fuzz import reach
 from conformance.fuzz.grammars import GRAMMARS
 from conformance.fuzz.program_lane import Lane
-from conformance.fuzz.rungs import processor_seconds
 
 
 def summary(lane: Lane) -> dict[str, Any]:
-    """Numbers of the session."""
+    """Numbers of the session. What is compiled is counted in programs: many share a compile."""
+    elapsed = max(time.monotonic() - lane.started, 1e-9)
     return {
         **lane.counts,
-        "plays": lane.player.plays,
+        "plays": dict(lane.plays),
+        "workers": lane.workers.count,
         "seconds": round(lane.seconds, 1),
-        "processor_seconds": round(processor_seconds(), 1),
+        "seconds_by_job": {name: round(seconds, 1) for name, seconds in sorted(lane.spent.items())},
+        "drawn_per_minute": round(60 * lane.counts["drawn"] / elapsed, 1),
+        "compiled_per_minute": round(60 * lane.plays["inductor"] / elapsed, 1),
         "causes": len(lane.new),
         "reports": len({finding.report for finding in lane.new if finding.report}),
         "stages": dict(Counter(finding.stage for finding in lane.new)),
@@ -29,7 +34,7 @@ def summary(lane: Lane) -> dict[str, Any]:
 
 def coverage(lane: Lane) -> Iterator[str]:
     """What was reached at each stage, the rarest first; and entries of the grammars that were never drawn."""
-    for stage, things in lane.reach.table().items():
+    for stage, things in reach.table(lane.reached).items():
         rare = sorted(things, key=lambda thing: things[thing])
         yield f"{stage}: {len(things)} things reached" + (f"; seldom: {', '.join(rare[:8])}" if rare else "")
     for name in lane.grammars:

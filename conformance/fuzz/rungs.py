@@ -13,15 +13,16 @@ from typing import Any
 import torch
 
 from conformance.backends.inductor.seam import seam
-from conformance.errors import UsageError
 from conformance.fuzz.observed import difference, outcome, plain
+from conformance.fuzz.one_library import one_library
 from conformance.fuzz.program import Program, module_of
-from conformance.fuzz.watchdog import SUPERVISED, Hung, limited
+from conformance.fuzz.seam import seam as names
+from conformance.fuzz.watchdog import Hung, limited
 from conformance.stage import Stage
 
 Outcome = tuple[str, Any]
-UNUSABLE = 76  # the exit code of a session's process that cannot compute any more
-SETTINGS = {"force_disable_caches": True, "fallback_random": True}
+# Nothing is taken from a cache of graphs; libraries of C++ kernels are kept by their text.
+SETTINGS = {"fx_graph_cache": False, "fallback_random": True}
 
 
 @dataclass(frozen=True)
@@ -50,22 +51,17 @@ class Busy(Exception):
     """A play took too long, and not because it computed: the machine was busy. Nothing can be said of the program."""
 
 
-def usable() -> bool:
-    """Does torch still compute? A compile that fails inside a functorch transform can leave the dispatcher of its process
-    broken; then eager raises as well, whatever is asked, and everything looks right."""
-    try:
-        return float((torch.ones(2) + 1).sum()) == 4.0
-    except RuntimeError:
-        return False
-
-
-def end_if_unusable() -> None:
-    """End a session's process that cannot compute any more: another goes on."""
-    if usable():
-        return
-    if os.environ.get(SUPERVISED):
-        os._exit(UNUSABLE)
-    raise UsageError("torch no longer computes in this process: a compile left its dispatcher broken")
+def mended() -> bool:
+    """Does torch compute? A compile that fails inside a functorch transform can leave its layers on the stack; then eager
+    raises as well, whatever is asked. They are taken off."""
+    for attempt in (False, True):
+        try:
+            if attempt and names.has("unwind"):
+                names.unwind(0)
+            return float((torch.ones(2) + 1).sum()) == 4.0
+        except RuntimeError:
+            continue
+    return False
 
 
 def processor_seconds() -> float:
@@ -89,7 +85,7 @@ class Player:
     def play(self, program: Program, rung: str, **settings: Any) -> Outcome:
         """What the compiler gives, as far as this rung."""
         self.plays[rung] = self.plays.get(rung, 0) + 1
-        with seam.config.patch({**SETTINGS, **settings}):
+        with uncached(**settings):
             return self._outcome(program, RUNGS[rung].backend)
 
     def _outcome(self, program: Program, backend: str | None) -> Outcome:
@@ -104,7 +100,6 @@ class Player:
         finally:
             self.graphs = seam.counters["stats"]["unique_graphs"]
             seam.reset()
-            end_if_unusable()
 
     def together(self, programs: Sequence[Program], rung: str) -> list[Outcome] | None:
         """What the compiler gives for all of them in one compile; None where it, or a program, raises."""
@@ -112,15 +107,23 @@ class Player:
         try:
             with ExitStack() as stack:
                 stack.enter_context(surroundings())
-                stack.enter_context(seam.config.patch(SETTINGS))
+                stack.enter_context(uncached())
+                stack.enter_context(one_library())
                 stack.enter_context(limited(2 * self.patience))
                 modules = [stack.enter_context(module_of(program)) for program in programs]
                 return _in_one_compile(modules, compiler(RUNGS[rung].backend))
         except (Exception, Hung):
             return None
         finally:
+            self.graphs = seam.counters["stats"]["unique_graphs"]
             seam.reset()
-            end_if_unusable()
+
+
+@contextmanager
+def uncached(**settings: Any) -> Iterator[None]:
+    """The compiler as programs are played with it."""
+    with seam.config.patch({**SETTINGS, **settings}), seam.functorch_config.patch(enable_autograd_cache=False):
+        yield
 
 
 def compiler(backend: str | None) -> Callable[[Any], Any]:
