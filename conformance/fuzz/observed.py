@@ -35,8 +35,10 @@ def outcome(play: Any, compile: Any) -> tuple[str, Any]:
 
 
 def _words(error: Exception) -> tuple[str, str]:
-    text = str(error).strip().splitlines()
-    return type(error).__name__, text[0][:300] if text else ""
+    """The class of an exception and what it says, in one line; of one that wraps another, what that one says."""
+    lines = [line.strip() for line in str(error).strip().splitlines() if line.strip()]
+    first = " ".join(lines[:2]) if lines and lines[0].endswith("raised:") else "".join(lines[:1])
+    return type(error).__name__, first[:300]
 
 
 def plain(value: Any) -> Any:
