@@ -26,7 +26,8 @@ def names(*texts: str) -> dict[str, str]:
 class Grammar:
     """name     of the class of programs
     text     with `$slot` where an entry of a table stands; alone on its line it may have many lines, or none. The
-             text defines `play(compile)`, or `f`, `inputs()` and, where the caller goes on, `after(out, args)`
+             text defines `play(compile)`, or `f`, `inputs()` and, where the caller goes on, `after(out, args)`; `loss(out)`
+             where gradients are wanted
     slots    the tables
     rungs    where it is worth while to play these programs, the cheapest first (see `rungs.py`)
     cause    slots that say what is at fault, should a program be wrong; "a|b" is a, and b where a is plain

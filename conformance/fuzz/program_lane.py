@@ -91,6 +91,8 @@ class Lane:
             one_library.warm()
         except Exception as error:  # each process then precompiles the headers for itself
             self.problems.append(f"programs: headers were not precompiled: {first_line(error)}")
+        for name in self.grammars:
+            GRAMMARS[name].plainest()  # reads the tables that are read when they are first asked for
         self.workers.prepare()
 
     @property

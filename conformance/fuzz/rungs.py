@@ -140,6 +140,13 @@ def _in_one_compile(modules: list[Any], compile: Callable[[Any], Any]) -> list[O
     torch.manual_seed(0)
     groups = [module.inputs() for module in modules]
     outs = compile(together)(groups)
+    losses = [
+        value.double()
+        for m, out in zip(modules, outs, strict=True)
+        if hasattr(m, "loss") and (value := m.loss(out)).requires_grad
+    ]
+    if losses:  # one backward for all: they share a graph
+        torch.stack(losses).sum().backward()
     return [("value", plain(m.after(out, args))) for m, out, args in zip(modules, outs, groups, strict=True)]
 
 

@@ -87,17 +87,13 @@ q = functools.partial(p, b=1)
 $middle
 return p(x), q(x, b=2), q.keywords
 ## lru_cache
-calls = []
 @functools.lru_cache(maxsize=None)
 def slow(n):
-    calls.append(n)
     return n * 2
 ---
 n = slow(3) + slow(3)
 $middle
 return x + n
----
-calls
 ## singledispatch
 @functools.singledispatch
 def kind(v):
