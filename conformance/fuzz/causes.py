@@ -97,4 +97,5 @@ def cause_of(program: Program, stage: str, what: str, detail: str, known: Sequen
     for cause in load() if known is None else known:
         if cause.fits(program, stage, what, detail):
             return cause
-    return Cause(f"{program.grammar}: {what}: {'; '.join(program.cause) or 'as plain as can be'} ({stage})")
+    kind = "" if program.rules.by_place else f"{what}: "
+    return Cause(f"{program.grammar}: {kind}{'; '.join(program.cause) or 'as plain as can be'} ({stage})")

@@ -33,6 +33,7 @@ class Grammar:
     cause    slots that say what is at fault, should a program be wrong; "a|b" is a, and b where a is plain
     allowed  which combinations have an answer that eager promises
     signs    are signs of zeros compared?
+    by_place is what differs only a matter of the values that a program uses, and no part of its cause?
     helpers  definitions that stand before the program where their name is called in it
     """
 
@@ -43,6 +44,7 @@ class Grammar:
     cause: tuple[str, ...]
     allowed: Callable[[Choices], bool] = lambda choices: True
     signs: bool = False
+    by_place: bool = False
     helpers: Mapping[str, str] = field(default_factory=dict)
 
     @cached_property

@@ -16,7 +16,7 @@ from conformance.files import parse_json, read_regular
 from conformance.fuzz import observed
 from conformance.fuzz.home import home
 from conformance.fuzz.program import Program
-from conformance.fuzz.rungs import RUNGS
+from conformance.fuzz.rungs import on
 from conformance.repro import Report, docstring
 
 MAX_FILE = 64 << 20
@@ -117,7 +117,7 @@ def script(finding: ProgramFinding) -> str:
     text = inspect.getsource(observed).split("import torch\n", 1)[1]
     check = CHECK.format(
         observed=textwrap.indent(text.strip("\n") + "\n", "    "),
-        backend=RUNGS[finding.rung].backend,
+        backend=on(finding.rung).backend,
         signs=finding.program.rules.signs,
     )
     return f"{docstring(report, 'Found by fuzzing.')}\n\n{finding.program.source}{check}"

@@ -36,7 +36,7 @@ from conformance.fuzz.program_finding import (
     write_script,
 )
 from conformance.fuzz.program_tasks import TOGETHER, Alarm, Played
-from conformance.fuzz.rungs import RUNGS
+from conformance.fuzz.rungs import on
 from conformance.fuzz.workers import Caller, Done, Workers, cores
 from conformance.target import Target
 
@@ -308,7 +308,7 @@ class Lane:
     # ------------------------------------------------------------------------------------------ causes
 
     def _finding(self, alarm: Alarm) -> ProgramFinding:
-        stage = RUNGS[alarm.rung].stage.value
+        stage = on(alarm.rung).stage.value
         cause = cause_of(alarm.program, stage, alarm.what, alarm.detail)
         return ProgramFinding(
             cause.name,
@@ -320,6 +320,7 @@ class Lane:
             alarm.rung,
             environment.versions(),
             seconds=round(time.monotonic() - self.started, 1),
+            notes=list(alarm.notes),
         )
 
     def _known(self, finding: ProgramFinding) -> bool:
@@ -337,7 +338,7 @@ class Lane:
 
     def _counted(self, alarm: Alarm) -> bool:
         """Does a program that was found, or a listed cause that was met often, explain this one?"""
-        listed = cause_of(alarm.program, RUNGS[alarm.rung].stage.value, alarm.what, alarm.detail)
+        listed = cause_of(alarm.program, on(alarm.rung).stage.value, alarm.what, alarm.detail)
         for found in self.new:
             same = found.program.grammar == alarm.program.grammar and found.what == alarm.what
             often = found.met >= OFTEN and found.cause_text == str(listed)

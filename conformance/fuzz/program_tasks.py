@@ -10,18 +10,20 @@ import re
 import time
 from collections import Counter
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from conformance.fuzz.observed import difference
 from conformance.fuzz.program import Program
 from conformance.fuzz.reach import Reach
-from conformance.fuzz.rungs import ORDER, Busy, Outcome, Player, mended, processor_seconds
+from conformance.fuzz.rungs import ORDER, Busy, Outcome, Player, mended, on, processor_seconds
 
 TOGETHER = {"decompositions": 5, "inductor": 20}  # programs in one compile
 SHRINKING = 40.0  # seconds that one alarm may compute to become smaller
 LOW = ("float16", "bfloat16", "half()")
 ROUNDING = {"emulate_precision_casts": True}  # compiled code rounds where eager does
-DECLINED = re.compile(r"does not (currently )?support|not (yet |currently )?supported|Unsupported|NotImplementedError")
+DECLINED = re.compile(
+    r"does not (currently )?support|not (yet |currently )?supported|Unsupported|NotImplementedError|not possible to functionalize"
+)
 BUSY = "given up on a busy machine"
 Things = frozenset[tuple[str, str]]  # of the compiler, by stage
 
@@ -34,6 +36,7 @@ class Alarm:
     rung: str
     what: str
     detail: str
+    notes: tuple[str, ...] = ()
 
     @property
     def declined(self) -> bool:
@@ -75,7 +78,7 @@ def look_into(alarm: Alarm, patience: float) -> tuple[Alarm | None, str]:
             return None, "gone when played alone"
         if looking.rounding(lowest):
             return None, "rounding"
-        return looking.smallest(lowest), ""
+        return looking.higher_up(looking.smallest(lowest)), ""
     except Busy:
         return None, BUSY
 
@@ -113,7 +116,10 @@ class Playing:
         return self.did
 
     def _wanted(self, program: Program) -> bool:
-        want = self.player.eager(program)
+        try:
+            want = self.player.eager(program)
+        except SyntaxError:  # a mutation that gave no program
+            want = None
         if want is None:
             self.did.counts["rejected"] += 1
             return False
@@ -191,7 +197,9 @@ class Looking:
 
     def lowest(self, alarm: Alarm) -> Alarm | None:
         """The alarm at the first rung that shows a difference, played alone; None if none does."""
-        for rung in ORDER[: ORDER.index(alarm.rung) + 1]:
+        played = {"functionalization", *alarm.program.rules.rungs}
+        lower = [rung for rung in ORDER[: ORDER.index(alarm.rung)] if rung in played] if alarm.rung in ORDER else []
+        for rung in (*lower, alarm.rung):
             found = self._differs(alarm.program, rung)
             if found is not None:
                 return Alarm(alarm.program, rung, *found)
@@ -212,6 +220,17 @@ class Looking:
         got = self.player.play(alarm.program, alarm.rung, **ROUNDING)
         want = self.wants[alarm.program]
         return want is not None and difference(want, got, alarm.program.rules.signs) is None
+
+    def higher_up(self, alarm: Alarm) -> Alarm:
+        """Does the whole compiler differ, too? Where it does not, that is said."""
+        if (
+            alarm.rung not in ORDER[:-1]
+            or alarm.what == "breaks"
+            or self._differs(alarm.program, ORDER[-1]) is not None
+        ):
+            return alarm
+        note = f"backend={on(alarm.rung).backend!r} alone: the whole compiler gives what eager gives"
+        return replace(alarm, notes=(*alarm.notes, note))
 
     def smallest(self, alarm: Alarm) -> Alarm:
         """The same difference in a plainer program, for as long as there is time."""

@@ -8,11 +8,13 @@ import sys
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field
+from itertools import accumulate
 from typing import Any
 
 import torch
 
 from conformance.backends.inductor.seam import seam
+from conformance.fuzz import foreign
 from conformance.fuzz.observed import difference, outcome, plain
 from conformance.fuzz.one_library import one_library
 from conformance.fuzz.program import Program, module_of
@@ -45,6 +47,11 @@ RUNGS = {
     )
 }
 ORDER = tuple(RUNGS)
+
+
+def on(name: str) -> Rung:
+    """The rung of this name; a backend and its target, `torch_tensorrt/sm_90`, are a rung of their own."""
+    return RUNGS[name] if name in RUNGS else Rung(name, name, Stage.RUNTIME)
 
 
 class Busy(Exception):
@@ -86,7 +93,7 @@ class Player:
         """What the compiler gives, as far as this rung."""
         self.plays[rung] = self.plays.get(rung, 0) + 1
         with uncached(**settings):
-            return self._outcome(program, RUNGS[rung].backend)
+            return self._outcome(program, on(rung).backend)
 
     def _outcome(self, program: Program, backend: str | None) -> Outcome:
         start = processor_seconds()
@@ -111,7 +118,7 @@ class Player:
                 stack.enter_context(one_library())
                 stack.enter_context(limited(2 * self.patience))
                 modules = [stack.enter_context(module_of(program)) for program in programs]
-                return _in_one_compile(modules, compiler(RUNGS[rung].backend))
+                return _in_one_compile(modules, compiler(on(rung).backend))
         except (Exception, Hung):
             return None
         finally:
@@ -127,19 +134,23 @@ def uncached(**settings: Any) -> Iterator[None]:
 
 
 def compiler(backend: str | None) -> Callable[[Any], Any]:
-    """What programs get as `compile`: torch.compile, or nothing at all."""
-    return (lambda fn: fn) if backend is None else (lambda fn: torch.compile(fn, backend=backend))
+    """What programs get as `compile`: torch.compile, another backend of the suite, or nothing at all."""
+    if backend is None:
+        return lambda fn: fn
+    return foreign.compiler_of(backend) if foreign.is_place(backend) else lambda fn: torch.compile(fn, backend=backend)
 
 
 def _in_one_compile(modules: list[Any], compile: Callable[[Any], Any]) -> list[Outcome]:
     functions = [module.f for module in modules]
-
-    def together(groups: list[tuple[Any, ...]]) -> list[Any]:
-        return [function(*args) for function, args in zip(functions, groups, strict=True)]
-
     torch.manual_seed(0)
     groups = [module.inputs() for module in modules]
-    outs = compile(together)(groups)
+    ends = list(accumulate(map(len, groups)))
+    parts = [(function, end - len(args), end) for function, end, args in zip(functions, ends, groups, strict=True)]
+
+    def together(*flat: Any) -> list[Any]:
+        return [function(*flat[start:end]) for function, start, end in parts]
+
+    outs = compile(together)(*(arg for args in groups for arg in args))
     losses = [
         value.double()
         for m, out in zip(modules, outs, strict=True)

@@ -11,6 +11,7 @@ from conformance.fuzz.grammar import Choices, Grammar, names
 from conformance.fuzz.grammars.seeds import Seed, seed, seeds
 
 TEXT = """
+from operator import setitem as _operator_setitem
 from torch import device, inf, nan
 
 def numbers(shape, dtype, at):
@@ -129,13 +130,15 @@ def mutated(plain: Seed, choices: Choices) -> tuple[list[str], list[str]]:
 
 
 def _mutate(statements: list[str], outputs: list[str], kind: str, at: int, plain: Seed) -> None:
-    target = statements[at].split(" = ", 1)[0]
+    target = next(
+        (name for line in statements[at::-1] if (name := line.split(" = ", 1)[0]).isidentifier()), plain.first
+    )
     if kind in AFTER:
         text = AFTER[kind].replace("$v", target).replace("$first", plain.first).replace("$last", plain.last)
         statements[at + 1 : at + 1] = text.splitlines()
     elif kind == "neighbour":
         statements[at] = neighbour(statements[at])
-    elif kind == "doubled":
+    elif kind == "doubled" and statements[at].startswith(f"{target} = "):
         statements.insert(at + 1, statements[at].replace(" = ", f" = {target} + ", 1))
     elif kind == "moved up" and at:
         statements[at - 1], statements[at] = statements[at], statements[at - 1]

@@ -127,6 +127,7 @@ def _made(value: Any, at: int) -> str:
 NUMBERS = """
 import torch
 import torch.nn.functional as F
+from operator import setitem as _operator_setitem
 from torch import device, inf, nan
 def numbers(shape, dtype, at):
     return torch.arange(torch.Size(shape).numel()).float().view(shape).to(dtype)
