@@ -5,16 +5,18 @@ from __future__ import annotations
 
 import copy
 from collections.abc import Callable, Mapping
+from contextlib import suppress
 from typing import Any
 
 import torch
 
 from conformance import backends
-from conformance.backends.base import Case
+from conformance.backends.base import CannotRun, Case, Compiled
 from conformance.contract import Contract
 from conformance.errors import UsageError
 from conformance.inputs import Tensor
 from conformance.micrograph import Micrograph
+from conformance.stage import STAGES, Stage
 from conformance.target import Target
 
 
@@ -38,11 +40,23 @@ def compiler_of(name: str) -> Callable[[Any], Any]:
         def call(*args: Any) -> Any:
             if not made:
                 made.append(found.compile(Case(micrograph_of(fn, args), where)))
-            return made[0](*args)
+            return _run(made[0], args)
 
         return call
 
     return compile
+
+
+def _run(compiled: Compiled, args: tuple[Any, ...]) -> Any:
+    """What was compiled; where it was made for a GPU that is not here, the last earlier form of it that runs."""
+    try:
+        return compiled(*args)
+    except CannotRun:
+        for stage in reversed(STAGES[: Stage.RUNTIME.order]):
+            if (program := compiled.at(stage)) is not None:
+                with suppress(CannotRun):
+                    return program(*args)
+        raise
 
 
 def micrograph_of(fn: Callable[..., Any], args: tuple[Any, ...]) -> type[Micrograph]:

@@ -52,6 +52,11 @@ class Grammar:
         """Must each program be compiled by itself? Those that only give `f` and its inputs can share a compile."""
         return "def play(" in self.text
 
+    @cached_property
+    def exportable(self) -> bool:
+        """Is it one function of tensors, which eager takes and of which no gradients are wanted?"""
+        return not self.alone and "def loss(" not in self.text and not self.name.startswith("refused")
+
     def plainest(self) -> dict[str, str]:
         return {slot: next(iter(table)) for slot, table in self.slots.items()}
 

@@ -178,16 +178,16 @@ class ProgramFindings:
         with self.path.open("a") as file:
             file.write(json.dumps(finding.to_json()) + "\n")
 
-    def programs(self) -> dict[str, Program]:
-        """The programs that were found before, by id; lines that are damaged are told and left out."""
-        found: dict[str, Program] = {}
+    def known(self) -> dict[str, ProgramFinding]:
+        """What was found before, by id; lines that are damaged are told and left out."""
+        found: dict[str, ProgramFinding] = {}
         if not os.path.lexists(self.path):
             return found
         for number, line in enumerate(read_regular(self.path, "the findings", MAX_FILE).splitlines(), 1):
             try:
-                program = Program.from_json(parse_json(line, "the line").get("program"))
-            except (UsageError, AttributeError) as error:
+                finding = ProgramFinding.from_json(parse_json(line, "the line"))
+            except (UsageError, AttributeError, TypeError, KeyError) as error:
                 self.complain(f"{self.path}:{number} is left out: {error}")
                 continue
-            found[program.id] = program
+            found[finding.id] = finding
         return found

@@ -55,6 +55,7 @@ class Lane:
     minutes: float = 30.0
     grammars: Sequence[str] = tuple(GRAMMARS)
     patience: float = 180.0  # seconds for one play
+    place: str = ""  # `torch_tensorrt/sm_90`: this backend alone, in place of the rungs of torch.compile
     workers: Workers = field(default_factory=lambda: Workers(max(cores(), 1)))
     tell: Callable[[str, str], None] = lambda name, what: None
     findings: ProgramFindings = field(default_factory=ProgramFindings)
@@ -88,7 +89,8 @@ class Lane:
         torch.set_num_threads(1)  # a process that has started OpenMP's threads cannot be forked any more
         backend.preload(target)
         try:
-            one_library.warm()
+            if not self.place:
+                one_library.warm()
         except Exception as error:  # each process then precompiles the headers for itself
             self.problems.append(f"programs: headers were not precompiled: {first_line(error)}")
         for name in self.grammars:
@@ -99,6 +101,10 @@ class Lane:
     def seconds(self) -> float:
         """That workers have worked."""
         return sum(self.spent.values())
+
+    @property
+    def compiler(self) -> str:
+        return self.place.split("/")[0] or "inductor"
 
     def to_json(self) -> dict[str, Any]:
         return {
@@ -158,7 +164,8 @@ class Lane:
     def _search(self, grammar: Grammar) -> None:
         programs = [self._draw(grammar) for _ in range(DRAWN)]
         programs = [program for program in dict.fromkeys(programs) if not self._found_before(program)]
-        self._play(grammar.name, programs, tuple(rung for rung in grammar.rungs if rung != "inductor"))
+        rungs = (self.place,) if self.place else tuple(rung for rung in grammar.rungs if rung != "inductor")
+        self._play(grammar.name, programs, rungs)
 
     def _play(self, kind: str, programs: list[Program], rungs: tuple[str, ...], shared: bool = True) -> None:
         self.tell(f"program.{programs[0].grammar}" if programs else kind, f"{rungs[-1]}, {len(programs)} programs")
@@ -171,6 +178,10 @@ class Lane:
 
     def _confirm(self, finding: ProgramFinding) -> None:
         self.tell(f"program.{finding.program.grammar}", "confirming in a fresh process")
+        if self.place:  # a script that needs the compiler alone would need its GPU
+            alarm = Alarm(finding.program, finding.rung, finding.what, finding.detail)
+            self.workers.start("confirm", finding, partial(_shows, alarm, self.patience))
+            return
         finding.repro = str(write_script(finding))
         self.workers.start("confirm", finding, partial(_exit_code, finding.repro, 3 * self.patience))
 
@@ -201,7 +212,7 @@ class Lane:
             self.reached.update(things)
         if played.left:
             self.unplayed.append((played.left, rungs, False))
-        if "inductor" not in rungs:
+        if "inductor" not in rungs and not self.place:
             self._sort_out(played)
 
     def _sort_out(self, played: Played) -> None:
@@ -309,7 +320,7 @@ class Lane:
 
     def _finding(self, alarm: Alarm) -> ProgramFinding:
         stage = on(alarm.rung).stage.value
-        cause = cause_of(alarm.program, stage, alarm.what, alarm.detail)
+        cause = cause_of(alarm.program, stage, alarm.what, alarm.detail, self.compiler)
         return ProgramFinding(
             cause.name,
             cause.report,
@@ -338,7 +349,7 @@ class Lane:
 
     def _counted(self, alarm: Alarm) -> bool:
         """Does a program that was found, or a listed cause that was met often, explain this one?"""
-        listed = cause_of(alarm.program, on(alarm.rung).stage.value, alarm.what, alarm.detail)
+        listed = cause_of(alarm.program, on(alarm.rung).stage.value, alarm.what, alarm.detail, self.compiler)
         for found in self.new:
             same = found.program.grammar == alarm.program.grammar and found.what == alarm.what
             often = found.met >= OFTEN and found.cause_text == str(listed)
@@ -371,6 +382,10 @@ def _looked_into(alarm: Alarm, patience: float, fresh: Caller) -> tuple[Alarm | 
 
 def _exit_code(file: str, limit: float, fresh: Caller) -> int:
     return fresh.call(exit_code, file, _cache(), limit=limit)  # type: ignore[no-any-return]
+
+
+def _shows(alarm: Alarm, patience: float, fresh: Caller) -> int:
+    return int(fresh.call(program_tasks.shows, alarm, patience, limit=4 * patience))
 
 
 def _triaged(file: str, fresh: Caller) -> tuple[str, str]:

@@ -56,7 +56,10 @@ def tell(lane: Lane, console: Console, with_coverage: bool) -> None:
         say(
             f"  met {finding.met} times, first after {finding.seconds:.0f} s; smallest: {dict(finding.program.choices)}"
         )
-        say(f"  repro: python {finding.repro}")
+        say(
+            f"  repro: python {finding.repro}" if finding.repro else f"  confirmed by {finding.rung} in a fresh process"
+        )
+        say(f"  keep:  conformance pin {finding.id}")
         for note in finding.notes:
             say(f"  {note}", "yellow")
     for finding in lane.unconfirmed:

@@ -12,17 +12,19 @@ from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
 
+from conformance.fuzz import foreign
 from conformance.fuzz.observed import difference
 from conformance.fuzz.program import Program
 from conformance.fuzz.reach import Reach
 from conformance.fuzz.rungs import ORDER, Busy, Outcome, Player, mended, on, processor_seconds
 
 TOGETHER = {"decompositions": 5, "inductor": 20}  # programs in one compile
+FOREIGN = 4  # the same, for a backend that is no torch.compile
 SHRINKING = 40.0  # seconds that one alarm may compute to become smaller
 LOW = ("float16", "bfloat16", "half()")
 ROUNDING = {"emulate_precision_casts": True}  # compiled code rounds where eager does
 DECLINED = re.compile(
-    r"does not (currently )?support|not (yet |currently )?supported|Unsupported|NotImplementedError|not possible to functionalize"
+    r"does not (currently )?support|not (yet |currently )?supported|Unsupported|NotImplementedError|not possible to functionalize|CannotRun"
 )
 BUSY = "given up on a busy machine"
 Things = frozenset[tuple[str, str]]  # of the compiler, by stage
@@ -64,6 +66,12 @@ class Played:
     seconds: float = 0.0
 
 
+def compared(program: Program, rung: str, want: Outcome, got: Outcome) -> tuple[str, str] | None:
+    """How what a rung gave differs from eager. An exported program promises no layout, and has no gradients."""
+    found = difference(want, got, program.rules.signs)
+    return None if found and foreign.is_place(rung) and found[0] in ("stride", "requires_grad") else found
+
+
 def play_all(programs: Sequence[Program], rungs: Sequence[str], patience: float, shared: bool = True) -> Played:
     """Play programs on these rungs, one rung after the other; a program that differs on one is not played on the next."""
     return Playing(patience, shared).run(programs, rungs)
@@ -81,6 +89,13 @@ def look_into(alarm: Alarm, patience: float) -> tuple[Alarm | None, str]:
         return looking.higher_up(looking.smallest(lowest)), ""
     except Busy:
         return None, BUSY
+
+
+def shows(alarm: Alarm, patience: float) -> bool:
+    """Does the program differ in the same way in this process, too?"""
+    looking = Looking(patience)
+    found = looking.differs(alarm.program, alarm.rung)
+    return found is not None and found[0] == alarm.what
 
 
 class Stopped(Exception):
@@ -129,7 +144,7 @@ class Playing:
     def _on(self, rung: str, left: list[Program]) -> None:
         """Play all that are left on this rung; those that differ are left no longer."""
         for program, got in self._played(list(left), rung):
-            found = difference(self.wants[program], got, program.rules.signs)
+            found = compared(program, rung, self.wants[program], got)
             if found is not None:
                 left.remove(program)
                 self.did.alarms.append(Alarm(program, rung, *found))
@@ -138,7 +153,7 @@ class Playing:
 
     def _played(self, programs: list[Program], rung: str) -> Iterator[tuple[Program, Outcome]]:
         sharing = [p for p in programs if self.shared and not p.rules.alone and self.wants[p][0] == "value"]
-        size = TOGETHER.get(rung, 1)
+        size = TOGETHER.get(rung, FOREIGN if foreign.is_place(rung) else 1)
         for start in range(0, len(sharing), size):
             yield from self._together(sharing[start : start + size], rung)
         for program in programs:
@@ -174,7 +189,7 @@ class Playing:
         self._see_breaks(programs)
         self._reached(programs[self.did.counts["compiled together"] % len(programs)])
         for program, got in zip(programs, outcomes, strict=True):
-            differs = difference(self.wants[program], got, program.rules.signs) is not None
+            differs = compared(program, rung, self.wants[program], got) is not None
             yield program, self._alone(program, rung) if differs else got
 
     def _see_breaks(self, programs: Sequence[Program]) -> None:
@@ -200,18 +215,18 @@ class Looking:
         played = {"functionalization", *alarm.program.rules.rungs}
         lower = [rung for rung in ORDER[: ORDER.index(alarm.rung)] if rung in played] if alarm.rung in ORDER else []
         for rung in (*lower, alarm.rung):
-            found = self._differs(alarm.program, rung)
+            found = self.differs(alarm.program, rung)
             if found is not None:
                 return Alarm(alarm.program, rung, *found)
         return None
 
-    def _differs(self, program: Program, rung: str) -> tuple[str, str] | None:
+    def differs(self, program: Program, rung: str) -> tuple[str, str] | None:
         if program not in self.wants:
             self.wants[program] = self.player.eager(program)
         want = self.wants[program]
         if want is None or not mended():
             return None
-        return difference(want, self.player.play(program, rung), program.rules.signs)
+        return compared(program, rung, want, self.player.play(program, rung))
 
     def rounding(self, alarm: Alarm) -> bool:
         """Is it only that compiled code keeps more digits in between? Eager's rounding is not promised."""
@@ -223,11 +238,7 @@ class Looking:
 
     def higher_up(self, alarm: Alarm) -> Alarm:
         """Does the whole compiler differ, too? Where it does not, that is said."""
-        if (
-            alarm.rung not in ORDER[:-1]
-            or alarm.what == "breaks"
-            or self._differs(alarm.program, ORDER[-1]) is not None
-        ):
+        if alarm.rung not in ORDER[:-1] or alarm.what == "breaks" or self.differs(alarm.program, ORDER[-1]) is not None:
             return alarm
         note = f"backend={on(alarm.rung).backend!r} alone: the whole compiler gives what eager gives"
         return replace(alarm, notes=(*alarm.notes, note))
@@ -243,7 +254,7 @@ class Looking:
                 if processor_seconds() > until:
                     break
                 program = Program.of(rules, choices)
-                found = self._differs(program, alarm.rung)
+                found = self.differs(program, alarm.rung)
                 if found is not None and found[0] == alarm.what:
                     alarm, smaller = Alarm(program, alarm.rung, *found), True
                     break

@@ -24,6 +24,7 @@ from conformance.fuzz.coverage import Tally
 from conformance.fuzz.database import Keyed
 from conformance.fuzz.example import Example, read
 from conformance.fuzz.finding import Finding, Findings, confirm, finding_of, key_of
+from conformance.fuzz.foreign import place
 from conformance.fuzz.graph import Graph, micrograph_of
 from conformance.fuzz.home import home
 from conformance.fuzz.known import Register
@@ -81,7 +82,9 @@ class Session:
         self.journal = home() / f"{self.backend.name}-{self.target.name}-{os.getpid()}.current"
         self.rounds: dict[str, int] = {}
         self.own = 0.0  # seconds that went to micrographs and graphs
-        self.lane = Lane(self.seed, self.minutes, self.grammars, self.patience)
+        native = (self.backend.name, self.target.name) == ("inductor", "cpu")
+        where = "" if native else place(self.backend.name, self.target.name)
+        self.lane = Lane(self.seed, self.minutes, self.grammars, self.patience, where)
         self._resume()
 
     # ------------------------------------------------------------------------------------------ resuming

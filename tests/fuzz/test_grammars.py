@@ -153,7 +153,7 @@ def test_a_wrong_compiler_is_found_once_and_its_program_made_plain(lane: Lane) -
     (found,) = lane.new
     assert dict(found.program.choices) == {"first": "nothing", "op": "x * 3"}
     assert (found.what, found.stage, found.met > 2) == ("value", "capture", True)
-    assert [*lane.findings.programs()] == [found.id]
+    assert [*lane.findings.known()] == [found.id]
     assert lane.met[found.cause_text] == found.met
     assert not lane.problems
 

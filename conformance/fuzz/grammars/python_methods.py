@@ -331,6 +331,17 @@ v = X(2.5)
 v.note = 'hi'
 $middle
 return x * v, v.unit, v.note, v == 2.5
+## del hook
+class Box:
+    def __init__(self, log):
+        self.log = log
+    def __del__(self):
+        self.log.append('gone')
+---
+b = Box(log)
+del b
+$middle
+return x
 ## identity of kept objects
 class Box:
     n = 0
