@@ -12,6 +12,7 @@ from rich.console import Console
 from conformance.fuzz import reach
 from conformance.fuzz.grammars import GRAMMARS
 from conformance.fuzz.program_lane import Lane
+from conformance.fuzz.program_tasks import ALONE
 
 
 def summary(lane: Lane) -> dict[str, Any]:
@@ -27,6 +28,7 @@ def summary(lane: Lane) -> dict[str, Any]:
         "compiled_per_minute": round(60 * lane.plays["inductor"] / elapsed, 1),
         "causes": len(lane.new),
         "reports": len({finding.report for finding in lane.new if finding.report}),
+        "only_lower_rungs": sum(any(ALONE in note for note in finding.notes) for finding in lane.new),
         "stages": dict(Counter(finding.stage for finding in lane.new)),
         "unconfirmed": len(lane.unconfirmed),
     }

@@ -26,6 +26,7 @@ ROUNDING = {"emulate_precision_casts": True}  # compiled code rounds where eager
 DECLINED = re.compile(
     r"does not (currently )?support|not (yet |currently )?supported|Unsupported|NotImplementedError|not possible to functionalize|CannotRun"
 )
+ALONE = "alone: the whole compiler gives what eager gives"
 BUSY = "given up on a busy machine"
 Things = frozenset[tuple[str, str]]  # of the compiler, by stage
 
@@ -240,7 +241,7 @@ class Looking:
         """Does the whole compiler differ, too? Where it does not, that is said."""
         if alarm.rung not in ORDER[:-1] or alarm.what == "breaks" or self.differs(alarm.program, ORDER[-1]) is not None:
             return alarm
-        note = f"backend={on(alarm.rung).backend!r} alone: the whole compiler gives what eager gives"
+        note = f"backend={on(alarm.rung).backend!r} {ALONE}"
         return replace(alarm, notes=(*alarm.notes, note))
 
     def smallest(self, alarm: Alarm) -> Alarm:
