@@ -46,6 +46,7 @@ WAITING = 200  # programs that may wait for it
 RAISING = 4  # of programs that eager refuses, which cannot share a compile, one in so many goes there
 ALONE = 8  # of programs that must be compiled alone, one in so many goes to the C++ compiler
 TRIAGE_SHARE = 0.2  # of the time, at most, goes to naming stages of what only the whole compiler shows
+LIMIT = 2.5  # times the patience for one play: what a task may take
 OFTEN = 3  # a cause that was met so often is counted where its entry fits, and not looked into again
 
 
@@ -256,9 +257,11 @@ class Lane:
             self._confirm(finding)
 
     def _confirmed(self, finding: ProgramFinding, done: Done) -> None:
-        """Its script must exit 1 in a fresh process; a process that dies of it confirms it, too."""
-        code = 1 if isinstance(done.error, Died) else done.value
+        """Its script must exit 1 in a fresh process; a process that dies of it confirms it, too. One that takes too long
+        does not: the machine may be busy."""
+        code = done.value
         if isinstance(done.error, Died):
+            code = 0 if done.error.death.timeout else 1
             finding.notes.append(f"a fresh process ended: {done.error}")
         finding.confirmed = code == 1
         if any(found.cause_text == finding.cause_text for found in self.new):
@@ -373,11 +376,11 @@ def _holds(program: Program, small: Program) -> bool:
 
 
 def _played(programs: list[Program], rungs: tuple[str, ...], patience: float, shared: bool, fresh: Caller) -> Played:
-    return fresh.call(program_tasks.play_all, programs, rungs, patience, shared, limit=4 * patience)  # type: ignore[no-any-return]
+    return fresh.call(program_tasks.play_all, programs, rungs, patience, shared, limit=LIMIT * patience)  # type: ignore[no-any-return]
 
 
 def _looked_into(alarm: Alarm, patience: float, fresh: Caller) -> tuple[Alarm | None, str]:
-    return fresh.call(program_tasks.look_into, alarm, patience, limit=4 * patience)  # type: ignore[no-any-return]
+    return fresh.call(program_tasks.look_into, alarm, patience, limit=LIMIT * patience)  # type: ignore[no-any-return]
 
 
 def _exit_code(file: str, limit: float, fresh: Caller) -> int:
@@ -385,7 +388,7 @@ def _exit_code(file: str, limit: float, fresh: Caller) -> int:
 
 
 def _shows(alarm: Alarm, patience: float, fresh: Caller) -> int:
-    return int(fresh.call(program_tasks.shows, alarm, patience, limit=4 * patience))
+    return int(fresh.call(program_tasks.shows, alarm, patience, limit=LIMIT * patience))
 
 
 def _triaged(file: str, fresh: Caller) -> tuple[str, str]:
