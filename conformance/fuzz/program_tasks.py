@@ -169,7 +169,7 @@ class Playing:
     def _alone(self, program: Program, rung: str) -> Outcome:
         with self.reach.watched():
             got = self.player.play(program, rung)
-        self.whole[program] = self.player.graphs == 1
+        self.whole[program] = self.player.pieces == 1
         self._reached(program)
         return got
 
@@ -201,13 +201,13 @@ class Playing:
 
     def _see_breaks(self, programs: Sequence[Program]) -> None:
         """Which of them are one graph each? Only these share a compile to C++: a break in one is a break in all."""
-        if self.player.graphs == 1:
+        if self.player.pieces == 1:
             self.whole.update(dict.fromkeys(programs, True))
             return
         for program in programs:
             if program not in self.whole:
                 self.player.play(program, "capture")
-                self.whole[program] = self.player.graphs == 1
+                self.whole[program] = self.player.pieces == 1
 
 
 class Looking:

@@ -82,7 +82,7 @@ class Player:
 
     patience: float = 180.0
     plays: dict[str, int] = field(default_factory=dict)
-    graphs: int = 0  # that the last play compiled
+    pieces: int = 0  # that the last play was captured in
 
     def eager(self, program: Program) -> Outcome | None:
         """What eager gives; None where it contradicts itself, or the program cannot be played at all."""
@@ -105,7 +105,7 @@ class Player:
                 raise Busy(str(hung)) from None
             return "raised", ("Hung", str(hung))
         finally:
-            self.graphs = seam.counters["stats"]["unique_graphs"]
+            self.pieces = pieces()
             seam.reset()
 
     def together(self, programs: Sequence[Program], rung: str) -> list[Outcome] | None:
@@ -122,8 +122,13 @@ class Player:
         except (Exception, Hung):
             return None
         finally:
-            self.graphs = seam.counters["stats"]["unique_graphs"]
+            self.pieces = pieces()
             seam.reset()
+
+
+def pieces() -> int:
+    """The graphs and the breaks between them since the counters were cleared: 1 where all was captured at once."""
+    return int(seam.counters["stats"]["unique_graphs"]) + len(seam.counters["graph_break"])
 
 
 @contextmanager
