@@ -25,7 +25,8 @@ SHRINKING_FOREIGN = 15.0
 LOW = ("float16", "bfloat16", "half()")
 ROUNDING = {"emulate_precision_casts": True}  # compiled code rounds where eager does
 DECLINED = re.compile(
-    r"does not (currently |yet )?(support|handle)|not (yet |currently )?supported|Unsupported|NotImplementedError|not possible to functionalize|CannotRun"
+    r"does not (currently |yet )?(support|handle)|not (yet |currently )?supported|Unsupported|NotImplementedError"
+    r"|not possible to functionalize|CannotRun"
 )
 ALONE = "alone: the whole compiler gives what eager gives"
 BUSY = "given up on a busy machine"
