@@ -9,15 +9,15 @@
     detail = "…"                                  # found in what is said of the difference; absent: anything
     choices = { change = "(sub|weight|state) shadowed" }
 
-`grammar`, `what`, `stage` and the entries of `choices` are regular expressions for the whole word. They stand in `fixtures/causes/*.toml`.
+`grammar`, `what`, `stage` and the entries of `choices` are regular expressions for the whole word. They stand in `fixtures/causes/*.toml`,
+a file a compiler.
 The first entry that fits the smallest failing program names its cause; programs with one cause are one finding.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cache
 from pathlib import Path
 from typing import TypedDict
@@ -55,6 +55,7 @@ class Cause:
     stage: str = ".*"
     detail: str = ""
     choices: tuple[tuple[str, str], ...] = field(default=())
+    compiler: str = "inductor"  # the name of the file that lists it
 
     def fits(self, program: Program, stage: str, what: str, detail: str) -> bool:
         chosen = dict(program.choices)
@@ -76,7 +77,8 @@ def load(folder: Path = HOME) -> tuple[Cause, ...]:
         data, _ = read_toml(file)
         if problem := mismatch(data, File):
             raise UsageError(f"{file}: {problem}")
-        found += [_cause(entry, f"{file.name} entry {number}") for number, entry in enumerate(data.get("cause", []), 1)]
+        for number, entry in enumerate(data.get("cause", []), 1):
+            found.append(replace(_cause(entry, f"{file.name} entry {number}"), compiler=file.stem))
     return tuple(found)
 
 
@@ -92,9 +94,14 @@ def _cause(entry: Entry, source: str) -> Cause:
     return cause
 
 
-def cause_of(program: Program, stage: str, what: str, detail: str, known: Sequence[Cause] | None = None) -> Cause:
-    """The known cause of a failing program; one of its own where none is known."""
-    for cause in load() if known is None else known:
-        if cause.fits(program, stage, what, detail):
+def cause_of(program: Program, stage: str, what: str, detail: str, compiler: str = "inductor") -> Cause:
+    """The known cause of a program that fails under a compiler; one of its own where none is known."""
+    for cause in load():
+        if cause.compiler == compiler and cause.fits(program, stage, what, detail):
             return cause
-    return Cause(f"{program.grammar}: {what}: {'; '.join(program.cause) or 'as plain as can be'} ({stage})")
+    if compiler != "inductor" and what == "raises":  # a converter or a pass that fails says more than the program
+        return Cause(
+            f"{compiler}: raises: {re.sub(r'0x[0-9a-f]+|[0-9]+', '#', detail.partition('raises ')[2] or detail)[:160]}"
+        )
+    kind = "" if program.rules.by_place else f"{what}: "
+    return Cause(f"{program.grammar}: {kind}{'; '.join(program.cause) or 'as plain as can be'} ({stage})")

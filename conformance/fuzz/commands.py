@@ -44,6 +44,12 @@ from conformance.errors import UsageError, unknown
     "--programs/--no-programs", default=None, help="also programs of the grammars (default: when no -m is given)"
 )
 @click.option("--coverage", is_flag=True, help="show at the end what was reached at each stage, and what was not")
+@click.option(
+    "--workers",
+    type=click.IntRange(min=1),
+    metavar="N",
+    help="processes that play programs beside this one (default: as many as there are processors to use)",
+)
 @click.option("--guards/--no-guards", default=True, help="also play sequences of calls against the model of guards")
 @click.option(
     "--seed",
@@ -73,6 +79,7 @@ def fuzz(
     graphs: bool | None,
     programs: bool | None,
     coverage: bool,
+    workers: int | None,
     guards: bool,
     seed: int,
     patience: float | None,
@@ -106,7 +113,7 @@ def fuzz(
     from conformance.library import load
 
     library = load(folder)
-    grammars = _grammars(globs, programs, found.name == "inductor" and where.name == "cpu")
+    grammars = _grammars(globs, programs, found.name == "inductor" and where.name == "cpu", where.name != "cuda")
     named = [glob for glob in globs if glob != GRAPHS and not glob.startswith(PROGRAMS)]
     for glob in named:
         if not chosen(library, [glob]):
@@ -126,22 +133,28 @@ def fuzz(
         patience=patience or PATIENCE,
         grammars=grammars,
     )
+    if workers:
+        session.lane.workers.count = workers
     _watched(session)
     return _ended(session, as_json, coverage)
 
 
-def _grammars(globs: tuple[str, ...], asked: bool | None, possible: bool) -> tuple[str, ...]:
-    """The grammars that `-m programs.GLOB` names, or all of them where programs are asked for and can be played."""
+def _grammars(globs: tuple[str, ...], asked: bool | None, all_of_them: bool, possible: bool) -> tuple[str, ...]:
+    """The grammars that `-m programs.GLOB` names, or all of them where programs are asked for and can be played. A backend
+    that exports gets those that are one function of tensors which eager takes."""
     from conformance.fuzz.grammars import GRAMMARS
     from conformance.fuzz.session import PROGRAMS, chosen
 
     own = [glob for glob in globs if glob.startswith(PROGRAMS)]
     if (own or asked) and not possible:
-        raise UsageError("programs of the grammars are played with torch.compile: use -b inductor -t cpu")
+        raise UsageError(
+            "programs of the grammars are played in forked processes, which have no GPU: use another target"
+        )
     if not possible or asked is False or not (own or asked or not globs):
         return ()
     patterns = [glob.removeprefix(PROGRAMS).removeprefix(".") or "*" for glob in own]
-    found = tuple(chosen(GRAMMARS, patterns))
+    exported = [name for name, rules in GRAMMARS.items() if rules.exportable]
+    found = tuple(chosen(GRAMMARS if all_of_them else exported, patterns))
     if not found:
         raise unknown("grammar", own[0], [f"{PROGRAMS}.{name}" for name in GRAMMARS])
     return found
@@ -308,10 +321,11 @@ def _ended(session: Any, as_json: bool, coverage: bool = False) -> int:
 def pin(finding: str, listed: bool, output: Path | None) -> int:
     """Make a finding an example of the deterministic suite, for every backend and stage."""
     from conformance.fuzz.finding import Findings
-    from conformance.fuzz.pinned import write
+    from conformance.fuzz.pinned import write, write_program
+    from conformance.fuzz.program_finding import ProgramFindings
 
-    known = Findings()
-    file = write(known[finding], output)
+    programs = ProgramFindings().known()
+    file = write_program(programs[finding], output) if finding in programs else write(Findings()[finding], output)
     click.echo(f"{file}: `conformance run -m 'pinned.*'` runs it from now on")
     return 0
 

@@ -26,12 +26,14 @@ def names(*texts: str) -> dict[str, str]:
 class Grammar:
     """name     of the class of programs
     text     with `$slot` where an entry of a table stands; alone on its line it may have many lines, or none. The
-             text defines `play(compile)`, or `f`, `inputs()` and, where the caller goes on, `after(out, args)`
+             text defines `play(compile)`, or `f`, `inputs()` and, where the caller goes on, `after(out, args)`; `loss(out)`
+             where gradients are wanted
     slots    the tables
     rungs    where it is worth while to play these programs, the cheapest first (see `rungs.py`)
     cause    slots that say what is at fault, should a program be wrong; "a|b" is a, and b where a is plain
     allowed  which combinations have an answer that eager promises
     signs    are signs of zeros compared?
+    by_place is what differs only a matter of the values that a program uses, and no part of its cause?
     helpers  definitions that stand before the program where their name is called in it
     """
 
@@ -42,12 +44,18 @@ class Grammar:
     cause: tuple[str, ...]
     allowed: Callable[[Choices], bool] = lambda choices: True
     signs: bool = False
+    by_place: bool = False
     helpers: Mapping[str, str] = field(default_factory=dict)
 
     @cached_property
     def alone(self) -> bool:
         """Must each program be compiled by itself? Those that only give `f` and its inputs can share a compile."""
         return "def play(" in self.text
+
+    @cached_property
+    def exportable(self) -> bool:
+        """Is it one function of tensors, which eager takes and of which no gradients are wanted?"""
+        return not self.alone and "def loss(" not in self.text and not self.name.startswith("refused")
 
     def plainest(self) -> dict[str, str]:
         return {slot: next(iter(table)) for slot, table in self.slots.items()}

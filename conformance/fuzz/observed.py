@@ -20,13 +20,25 @@ ROUGH = (1e-4, 1e-5)  # of every other floating dtype
 
 
 def outcome(play: Any, compile: Any) -> tuple[str, Any]:
-    """Play the program with this `compile`: ("value", what it returned, as plain data) or ("raised", what it raised)."""
+    """Play the program with this `compile`: ("value", what it returned, as plain data), ("raised", what it raised) or
+    ("broken", …) where torch no longer computes afterwards."""
     torch.manual_seed(0)
     try:
-        return "value", plain(play(compile))
+        ended: tuple[str, Any] = "value", plain(play(compile))
     except Exception as error:
-        text = str(error).strip().splitlines()
-        return "raised", (type(error).__name__, text[0][:300] if text else "")
+        ended = "raised", _words(error)
+    try:
+        float((torch.ones(2) + 1).sum())
+    except RuntimeError as error:
+        return "broken", _words(error)
+    return ended
+
+
+def _words(error: Exception) -> tuple[str, str]:
+    """The class of an exception and what it says, in one line; of one that wraps another, what that one says."""
+    lines = [line.strip() for line in str(error).strip().splitlines() if line.strip()]
+    first = " ".join(lines[:2]) if lines and lines[0].endswith("raised:") else "".join(lines[:1])
+    return type(error).__name__, first[:300]
 
 
 def plain(value: Any) -> Any:
@@ -46,7 +58,9 @@ def plain(value: Any) -> Any:
 
 def difference(want: tuple[str, Any], got: tuple[str, Any], signs: bool = False) -> tuple[str, str] | None:
     """The first difference of two outcomes, as (what differs, in words); None where there is none. What differs is one
-    of raises, accepts, structure, python, dtype, shape, value, sign of zero, stride, requires_grad."""
+    of breaks, raises, accepts, structure, python, dtype, shape, value, sign of zero, stride, requires_grad."""
+    if got[0] == "broken":
+        return "breaks", f"after the compiled call torch no longer computes: {got[1][0]}: {got[1][1]}"
     if want[0] == "raised" and got[0] == "raised":
         return None
     if got[0] == "raised":
@@ -117,6 +131,9 @@ def close(a: Any, b: Any) -> bool:
         return torch.equal(a, b)
     relative, absolute = TOLERANCES.get(a.dtype, ROUGH)
     wide = torch.complex128 if a.is_complex() else torch.float64
+    numbers = a.to(wide).abs().flatten()
+    largest = float(numbers[numbers.isfinite()].max()) if bool(numbers.isfinite().any()) else 0.0
+    absolute *= max(1.0, largest)  # where large numbers cancel, what is left has their error
     return torch.allclose(b.to(wide), a.to(wide), rtol=relative, atol=absolute, equal_nan=True)
 
 

@@ -36,6 +36,15 @@ def play(compile):
     out = compile(f)(*args)
     return after(out, args)
 """
+PLAY_WITH_LOSS = """
+
+def play(compile):
+    args = inputs()
+    out = compile(f)(*args)
+    if (value := loss(out)).requires_grad:
+        value.backward()
+    return after(out, args)
+"""
 AFTER = """
 
 def after(out, args):
@@ -65,7 +74,7 @@ class Program:
         text = PRELUDE + (UNIQUE if "unique(" in body else "") + "\n" + body
         if self.rules.alone:
             return text
-        return text + ("" if "def after(" in text else AFTER) + PLAY
+        return text + ("" if "def after(" in text else AFTER) + (PLAY_WITH_LOSS if "def loss(" in text else PLAY)
 
     @property
     def id(self) -> str:

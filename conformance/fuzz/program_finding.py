@@ -16,7 +16,7 @@ from conformance.files import parse_json, read_regular
 from conformance.fuzz import observed
 from conformance.fuzz.home import home
 from conformance.fuzz.program import Program
-from conformance.fuzz.rungs import RUNGS
+from conformance.fuzz.rungs import on
 from conformance.repro import Report, docstring
 
 MAX_FILE = 64 << 20
@@ -117,7 +117,7 @@ def script(finding: ProgramFinding) -> str:
     text = inspect.getsource(observed).split("import torch\n", 1)[1]
     check = CHECK.format(
         observed=textwrap.indent(text.strip("\n") + "\n", "    "),
-        backend=RUNGS[finding.rung].backend,
+        backend=on(finding.rung).backend,
         signs=finding.program.rules.signs,
     )
     return f"{docstring(report, 'Found by fuzzing.')}\n\n{finding.program.source}{check}"
@@ -178,16 +178,16 @@ class ProgramFindings:
         with self.path.open("a") as file:
             file.write(json.dumps(finding.to_json()) + "\n")
 
-    def programs(self) -> dict[str, Program]:
-        """The programs that were found before, by id; lines that are damaged are told and left out."""
-        found: dict[str, Program] = {}
+    def known(self) -> dict[str, ProgramFinding]:
+        """What was found before, by id; lines that are damaged are told and left out."""
+        found: dict[str, ProgramFinding] = {}
         if not os.path.lexists(self.path):
             return found
         for number, line in enumerate(read_regular(self.path, "the findings", MAX_FILE).splitlines(), 1):
             try:
-                program = Program.from_json(parse_json(line, "the line").get("program"))
-            except (UsageError, AttributeError) as error:
+                finding = ProgramFinding.from_json(parse_json(line, "the line"))
+            except (UsageError, AttributeError, TypeError, KeyError) as error:
                 self.complain(f"{self.path}:{number} is left out: {error}")
                 continue
-            found[program.id] = program
+            found[finding.id] = finding
         return found

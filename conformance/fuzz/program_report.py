@@ -2,26 +2,33 @@
 
 from __future__ import annotations
 
+import time
 from collections import Counter
 from collections.abc import Iterator
 from typing import Any
 
 from rich.console import Console
 
+from conformance.fuzz import reach
 from conformance.fuzz.grammars import GRAMMARS
 from conformance.fuzz.program_lane import Lane
-from conformance.fuzz.rungs import processor_seconds
+from conformance.fuzz.program_tasks import ALONE
 
 
 def summary(lane: Lane) -> dict[str, Any]:
-    """Numbers of the session."""
+    """Numbers of the session. What is compiled is counted in programs: many share a compile."""
+    elapsed = max(time.monotonic() - lane.started, 1e-9)
     return {
         **lane.counts,
-        "plays": lane.player.plays,
+        "plays": dict(lane.plays),
+        "workers": lane.workers.count,
         "seconds": round(lane.seconds, 1),
-        "processor_seconds": round(processor_seconds(), 1),
+        "seconds_by_job": {name: round(seconds, 1) for name, seconds in sorted(lane.spent.items())},
+        "drawn_per_minute": round(60 * lane.counts["drawn"] / elapsed, 1),
+        "compiled_per_minute": round(60 * lane.plays["inductor"] / elapsed, 1),
         "causes": len(lane.new),
         "reports": len({finding.report for finding in lane.new if finding.report}),
+        "only_lower_rungs": sum(any(ALONE in note for note in finding.notes) for finding in lane.new),
         "stages": dict(Counter(finding.stage for finding in lane.new)),
         "unconfirmed": len(lane.unconfirmed),
     }
@@ -29,7 +36,7 @@ def summary(lane: Lane) -> dict[str, Any]:
 
 def coverage(lane: Lane) -> Iterator[str]:
     """What was reached at each stage, the rarest first; and entries of the grammars that were never drawn."""
-    for stage, things in lane.reach.table().items():
+    for stage, things in reach.table(lane.reached).items():
         rare = sorted(things, key=lambda thing: things[thing])
         yield f"{stage}: {len(things)} things reached" + (f"; seldom: {', '.join(rare[:8])}" if rare else "")
     for name in lane.grammars:
@@ -51,7 +58,10 @@ def tell(lane: Lane, console: Console, with_coverage: bool) -> None:
         say(
             f"  met {finding.met} times, first after {finding.seconds:.0f} s; smallest: {dict(finding.program.choices)}"
         )
-        say(f"  repro: python {finding.repro}")
+        say(
+            f"  repro: python {finding.repro}" if finding.repro else f"  confirmed by {finding.rung} in a fresh process"
+        )
+        say(f"  keep:  conformance pin {finding.id}")
         for note in finding.notes:
             say(f"  {note}", "yellow")
     for finding in lane.unconfirmed:

@@ -37,7 +37,6 @@ class Reach(logging.Handler):
 
     def __post_init__(self) -> None:
         logging.Handler.__init__(self, logging.DEBUG)
-        self.new: list[tuple[str, str]] = []
 
     def __hash__(self) -> int:
         return id(self)
@@ -50,26 +49,23 @@ class Reach(logging.Handler):
         for name in {*metadata, (metadata.get("artifact") or {}).get("name", "")} & {*ARTIFACTS}:
             stage, pattern = ARTIFACTS[name]
             for thing in {*pattern.findall(payload)}:
-                key = (stage.value, thing)
-                if not self.reached[key]:
-                    self.new.append(key)
-                self.reached[key] += 1
+                self.reached[stage.value, thing] += 1
 
     @contextmanager
-    def watched(self) -> Iterator[list[tuple[str, str]]]:
-        """What was reached for the first time while this is open."""
-        self.new = []
+    def watched(self) -> Iterator[None]:
+        """Count what is reached while this is open."""
         log = logging.getLogger(TRACE_LOG)
         before, log.propagate = log.propagate, False
         try:
             with listening(self):
-                yield self.new
+                yield
         finally:
             log.propagate = before
 
-    def table(self) -> dict[str, dict[str, int]]:
-        """Stage → thing → how often."""
-        found: dict[str, dict[str, int]] = {stage.value: {} for stage in Stage}
-        for (stage, thing), count in sorted(self.reached.items()):
-            found[stage][thing] = count
-        return found
+
+def table(reached: Counter[tuple[str, str]]) -> dict[str, dict[str, int]]:
+    """Stage → thing → how often."""
+    found: dict[str, dict[str, int]] = {stage.value: {} for stage in Stage}
+    for (stage, thing), count in sorted(reached.items()):
+        found[stage][thing] = count
+    return found

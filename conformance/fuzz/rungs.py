@@ -8,20 +8,23 @@ import sys
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field
+from itertools import accumulate
 from typing import Any
 
 import torch
 
 from conformance.backends.inductor.seam import seam
-from conformance.errors import UsageError
+from conformance.fuzz import foreign
 from conformance.fuzz.observed import difference, outcome, plain
+from conformance.fuzz.one_library import one_library
 from conformance.fuzz.program import Program, module_of
-from conformance.fuzz.watchdog import SUPERVISED, Hung, limited
+from conformance.fuzz.seam import seam as names
+from conformance.fuzz.watchdog import Hung, limited
 from conformance.stage import Stage
 
 Outcome = tuple[str, Any]
-UNUSABLE = 76  # the exit code of a session's process that cannot compute any more
-SETTINGS = {"force_disable_caches": True, "fallback_random": True}
+# Nothing is taken from a cache of graphs; libraries of C++ kernels are kept by their text.
+SETTINGS = {"fx_graph_cache": False, "fallback_random": True}
 
 
 @dataclass(frozen=True)
@@ -46,26 +49,26 @@ RUNGS = {
 ORDER = tuple(RUNGS)
 
 
+def on(name: str) -> Rung:
+    """The rung of this name; a backend and its target, `torch_tensorrt/sm_90`, are a rung of their own."""
+    return RUNGS[name] if name in RUNGS else Rung(name, name, Stage.RUNTIME)
+
+
 class Busy(Exception):
     """A play took too long, and not because it computed: the machine was busy. Nothing can be said of the program."""
 
 
-def usable() -> bool:
-    """Does torch still compute? A compile that fails inside a functorch transform can leave the dispatcher of its process
-    broken; then eager raises as well, whatever is asked, and everything looks right."""
-    try:
-        return float((torch.ones(2) + 1).sum()) == 4.0
-    except RuntimeError:
-        return False
-
-
-def end_if_unusable() -> None:
-    """End a session's process that cannot compute any more: another goes on."""
-    if usable():
-        return
-    if os.environ.get(SUPERVISED):
-        os._exit(UNUSABLE)
-    raise UsageError("torch no longer computes in this process: a compile left its dispatcher broken")
+def mended() -> bool:
+    """Does torch compute? A compile that fails inside a functorch transform can leave its layers on the stack; then eager
+    raises as well, whatever is asked. They are taken off."""
+    for attempt in (False, True):
+        try:
+            if attempt and names.has("unwind"):
+                names.unwind(0)
+            return float((torch.ones(2) + 1).sum()) == 4.0
+        except RuntimeError:
+            continue
+    return False
 
 
 def processor_seconds() -> float:
@@ -79,7 +82,7 @@ class Player:
 
     patience: float = 180.0
     plays: dict[str, int] = field(default_factory=dict)
-    graphs: int = 0  # that the last play compiled
+    pieces: int = 0  # that the last play was captured in
 
     def eager(self, program: Program) -> Outcome | None:
         """What eager gives; None where it contradicts itself, or the program cannot be played at all."""
@@ -89,8 +92,8 @@ class Player:
     def play(self, program: Program, rung: str, **settings: Any) -> Outcome:
         """What the compiler gives, as far as this rung."""
         self.plays[rung] = self.plays.get(rung, 0) + 1
-        with seam.config.patch({**SETTINGS, **settings}):
-            return self._outcome(program, RUNGS[rung].backend)
+        with uncached(**settings):
+            return self._outcome(program, on(rung).backend)
 
     def _outcome(self, program: Program, backend: str | None) -> Outcome:
         start = processor_seconds()
@@ -102,9 +105,8 @@ class Player:
                 raise Busy(str(hung)) from None
             return "raised", ("Hung", str(hung))
         finally:
-            self.graphs = seam.counters["stats"]["unique_graphs"]
+            self.pieces = pieces()
             seam.reset()
-            end_if_unusable()
 
     def together(self, programs: Sequence[Program], rung: str) -> list[Outcome] | None:
         """What the compiler gives for all of them in one compile; None where it, or a program, raises."""
@@ -112,31 +114,55 @@ class Player:
         try:
             with ExitStack() as stack:
                 stack.enter_context(surroundings())
-                stack.enter_context(seam.config.patch(SETTINGS))
+                stack.enter_context(uncached())
+                stack.enter_context(one_library())
                 stack.enter_context(limited(2 * self.patience))
                 modules = [stack.enter_context(module_of(program)) for program in programs]
-                return _in_one_compile(modules, compiler(RUNGS[rung].backend))
+                return _in_one_compile(modules, compiler(on(rung).backend))
         except (Exception, Hung):
             return None
         finally:
+            self.pieces = pieces()
             seam.reset()
-            end_if_unusable()
+
+
+def pieces() -> int:
+    """The graphs and the breaks between them since the counters were cleared: 1 where all was captured at once."""
+    return int(seam.counters["stats"]["unique_graphs"]) + len(seam.counters["graph_break"])
+
+
+@contextmanager
+def uncached(**settings: Any) -> Iterator[None]:
+    """The compiler as programs are played with it."""
+    with seam.config.patch({**SETTINGS, **settings}), seam.functorch_config.patch(enable_autograd_cache=False):
+        yield
 
 
 def compiler(backend: str | None) -> Callable[[Any], Any]:
-    """What programs get as `compile`: torch.compile, or nothing at all."""
-    return (lambda fn: fn) if backend is None else (lambda fn: torch.compile(fn, backend=backend))
+    """What programs get as `compile`: torch.compile, another backend of the suite, or nothing at all."""
+    if backend is None:
+        return lambda fn: fn
+    return foreign.compiler_of(backend) if foreign.is_place(backend) else lambda fn: torch.compile(fn, backend=backend)
 
 
 def _in_one_compile(modules: list[Any], compile: Callable[[Any], Any]) -> list[Outcome]:
     functions = [module.f for module in modules]
-
-    def together(groups: list[tuple[Any, ...]]) -> list[Any]:
-        return [function(*args) for function, args in zip(functions, groups, strict=True)]
-
     torch.manual_seed(0)
     groups = [module.inputs() for module in modules]
-    outs = compile(together)(groups)
+    ends = list(accumulate(map(len, groups)))
+    parts = [(function, end - len(args), end) for function, end, args in zip(functions, ends, groups, strict=True)]
+
+    def together(*flat: Any) -> list[Any]:
+        return [function(*flat[start:end]) for function, start, end in parts]
+
+    outs = compile(together)(*(arg for args in groups for arg in args))
+    losses = [
+        value.double()
+        for m, out in zip(modules, outs, strict=True)
+        if hasattr(m, "loss") and (value := m.loss(out)).requires_grad
+    ]
+    if losses:  # one backward for all: they share a graph
+        torch.stack(losses).sum().backward()
     return [("value", plain(m.after(out, args))) for m, out, args in zip(modules, outs, groups, strict=True)]
 
 

@@ -24,11 +24,10 @@ from conformance.fuzz.coverage import Tally
 from conformance.fuzz.database import Keyed
 from conformance.fuzz.example import Example, read
 from conformance.fuzz.finding import Finding, Findings, confirm, finding_of, key_of
+from conformance.fuzz.foreign import place
 from conformance.fuzz.graph import Graph, micrograph_of
 from conformance.fuzz.home import home
 from conformance.fuzz.known import Register
-from conformance.fuzz.program import SCHEMA as PROGRAM
-from conformance.fuzz.program import Program
 from conformance.fuzz.program_lane import Lane
 from conformance.fuzz.search import POOLS, Profile, Suspect, search
 from conformance.fuzz.served import runner_for
@@ -82,8 +81,10 @@ class Session:
         self.path = home() / f"{self.backend.name}-{self.target.name}.json"
         self.journal = home() / f"{self.backend.name}-{self.target.name}-{os.getpid()}.current"
         self.rounds: dict[str, int] = {}
-        self.lane = Lane(self.seed, self.minutes, self.grammars, journal=self._write_down)
-        self.lane.player.patience = self.patience
+        self.own = 0.0  # seconds that went to micrographs and graphs
+        native = (self.backend.name, self.target.name) == ("inductor", "cpu")
+        where = "" if native else place(self.backend.name, self.target.name)
+        self.lane = Lane(self.seed, self.minutes, self.grammars, self.patience, where)
         self._resume()
 
     # ------------------------------------------------------------------------------------------ resuming
@@ -131,7 +132,7 @@ class Session:
         unfinished.write_text(json.dumps({"env": self._env(), "rounds": self.rounds, "session": done}))
         unfinished.replace(self.path)
 
-    def _write_down(self, example: Example | Program) -> None:
+    def _write_down(self, example: Example) -> None:
         """So that, should the process die now, it is known at what."""
         self.journal.write_text(json.dumps(example.to_json()))
 
@@ -142,10 +143,6 @@ class Session:
             pid = int(said) if said.isascii() and said.isdigit() else 0
             if pid != os.getpid() and not Path(f"/proc/{pid}").exists():
                 try:
-                    if (data := read_json(file, "the example")).get("schema") == PROGRAM:
-                        self.lane.died_of(Program.from_json(data))
-                        file.unlink(missing_ok=True)
-                        continue
                     example = read(file)
                     yield finding_of(
                         example, Difference(Kind.CRASH, "call", "the process died"), self.backend.name, self.target.name
@@ -161,12 +158,12 @@ class Session:
 
     def run(self) -> None:
         home().mkdir(parents=True, exist_ok=True)
-        if self.grammars:
-            self.lane.prepare(self.backend, self.target)
-        for finding in self.died():
-            self._report(finding)
         try:
             with own_cache():
+                if self.grammars:
+                    self.lane.prepare(self.backend, self.target)
+                for finding in self.died():
+                    self._report(finding)
                 while not self.out_of_time():
                     for name in self._next():
                         if self.out_of_time():
@@ -176,7 +173,9 @@ class Session:
                         self.rounds[name] = self.rounds.get(name, ROUNDS * self.seed - 1) + 1
                         self.begun += [name] if name != GRAPHS else []
                         self._remember()
+                        start = time.monotonic()
                         self._round(name, self.rounds[name])
+                        self.own += time.monotonic() - start
                         self._programs()
                     self.begun.clear()
                     self._programs(alone=not self.micrographs and not self.graphs)
@@ -184,6 +183,7 @@ class Session:
                         break  # another time would be the same
             self._remember()
         finally:
+            self.lane.workers.close()
             self.journal.unlink(missing_ok=True)
 
     def _programs(self, alone: bool = False) -> None:
@@ -191,15 +191,18 @@ class Session:
         lane = self.lane
         lane.tell = self.tell
         while self.grammars and not self.out_of_time():
-            elapsed = time.monotonic() - self.started
-            if not alone and lane.seconds > SHARE * (elapsed - lane.seconds):
+            if not alone and lane.seconds > SHARE * self.own:
                 return
+            found = len(lane.new)
             try:
-                lane.round()
+                lane.step()
             except Exception as error:  # the fuzzer's own fault: say so, go on with the next
                 at = traceback.extract_tb(error.__traceback__)[-1]
                 self._complain(f"programs: {first_line(error)} ({Path(at.filename).name}:{at.lineno})")
-            self._remember()
+            while lane.problems:
+                self._complain(lane.problems.pop())
+            if len(lane.new) > found:
+                self._remember()
 
     def _next(self) -> list[str]:
         """Those first that have had the fewest rounds, of all families in turn; a generated graph after each."""

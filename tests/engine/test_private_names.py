@@ -15,6 +15,7 @@ import conformance
 
 PACKAGE = Path(conformance.__file__).parent
 SEAMS = {
+    "fuzz/seam.py",
     "torch_seam.py",
     "backends/inductor/seam.py",
     "backends/torch_tensorrt/seam.py",

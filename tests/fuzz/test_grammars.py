@@ -14,14 +14,17 @@ import pytest
 import torch
 
 from conformance.errors import UsageError
-from conformance.fuzz import causes, program_lane, rungs
+from conformance.fresh import Died
+from conformance.fuzz import causes, program_lane, program_tasks, rungs
 from conformance.fuzz.causes import cause_of
 from conformance.fuzz.grammar import Grammar, parts
 from conformance.fuzz.grammars import GRAMMARS
 from conformance.fuzz.observed import difference, outcome
 from conformance.fuzz.program import Program, module_of
-from conformance.fuzz.program_finding import ProgramFinding, ProgramFindings, write_script
+from conformance.fuzz.program_finding import ProgramFinding, ProgramFindings, exit_code, write_script
 from conformance.fuzz.program_lane import Lane
+from conformance.fuzz.workers import Inline
+from conformance.processes import Death
 
 GRAMMAR = Grammar(
     name="writes",  # under the name of a grammar of the tables, since findings name it
@@ -127,36 +130,58 @@ def wrong_multiplication(backend: str | None) -> Callable[[Any], Any]:
     return compile
 
 
+class Answering(Inline):
+    """Plays programs in this process; a script exits with `code`."""
+
+    code = 1
+
+    def call(self, function: Callable[..., Any], *args: Any, limit: float = 300.0) -> Any:
+        return self.code if function is exit_code else function(*args)
+
+
 @pytest.fixture
 def lane(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Lane:
     monkeypatch.setitem(GRAMMARS, "writes", GRAMMAR)
     monkeypatch.setattr(rungs, "compiler", wrong_multiplication)
-    monkeypatch.setattr(program_lane.FRESH, "call", lambda function, *args, limit: 1)
     monkeypatch.setattr(program_lane, "write_script", lambda finding: write_script(finding, tmp_path))
-    return Lane(3, grammars=("writes",), findings=ProgramFindings(tmp_path / "programs.jsonl"))
+    return Lane(3, grammars=("writes",), workers=Answering(), findings=ProgramFindings(tmp_path / "programs.jsonl"))
 
 
 def test_a_wrong_compiler_is_found_once_and_its_program_made_plain(lane: Lane) -> None:
-    for _ in range(6):
-        lane.round()
+    for _ in range(20):
+        lane.step()
     (found,) = lane.new
     assert dict(found.program.choices) == {"first": "nothing", "op": "x * 3"}
     assert (found.what, found.stage, found.met > 2) == ("value", "capture", True)
-    assert [*lane.findings.programs()] == [found.id]
+    assert [*lane.findings.known()] == [found.id]
     assert lane.met[found.cause_text] == found.met
+    assert not lane.problems
 
 
 def test_what_a_fresh_process_does_not_show_is_no_finding(lane: Lane, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(program_lane.FRESH, "call", lambda function, *args, limit: 0)
-    for _ in range(3):
-        lane.round()
+    monkeypatch.setattr(Answering, "code", 0)
+    for _ in range(10):
+        lane.step()
     assert not lane.new and len(lane.unconfirmed) == 1
     assert not Path(lane.unconfirmed[0].repro).exists()
 
 
+def test_a_program_that_kills_its_process_is_looked_for_in_halves(lane: Lane, monkeypatch: pytest.MonkeyPatch) -> None:
+    def deadly(programs: list[Program], *more: Any) -> program_tasks.Played:
+        if any(dict(program.choices)["op"] == "x * 3" for program in programs):
+            raise Died(Death(False, "signal 11"))
+        return program_tasks.Played()
+
+    monkeypatch.setattr(program_tasks, "play_all", deadly)
+    for _ in range(20):
+        lane.step()
+    (found,) = lane.new
+    assert dict(found.program.choices)["op"] == "x * 3" and found.detail == "the process died"
+
+
 def test_a_session_that_goes_on_keeps_its_findings_and_draws_others(lane: Lane) -> None:
-    for _ in range(3):
-        lane.round()
+    for _ in range(10):
+        lane.step()
     other = Lane(3, grammars=("writes",))
     other.go_on(lane.to_json(), 0.0)
     assert [found.id for found in other.new] == [found.id for found in lane.new]

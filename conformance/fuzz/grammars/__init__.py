@@ -6,6 +6,7 @@ from conformance.fuzz.grammar import Grammar
 from conformance.fuzz.grammars import (
     autograd,
     indices,
+    mutants,
     operators,
     python,
     randoms,
@@ -29,6 +30,7 @@ GRAMMARS: dict[str, Grammar] = {
         writes.GRAMMAR,
         *operators.GRAMMARS,
         indices.GRAMMAR,
+        mutants.GRAMMAR,
         randoms.GRAMMAR,
     )
 }

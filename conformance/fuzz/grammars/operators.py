@@ -306,15 +306,17 @@ def f(x, y):
     r = $op
     return r
 
-def play(compile):
+def inputs():
     x = $x_values.to($x_dtype)
     y = $y_values.to($x_dtype)
     $layout
-    x, y = (t.detach().requires_grad_() for t in (x, y))
-    out = compile(f)(x, y)
-    if out.requires_grad:
-        out.backward(torch.arange(1.0, 1 + out.numel()).view(out.shape).to(out.dtype))
-    return out, x.grad, y.grad
+    return tuple(t.detach().requires_grad_() for t in (x, y))
+
+def loss(out):
+    return (out * torch.arange(1.0, 1 + out.numel()).view(out.shape)).sum()
+
+def after(out, args):
+    return out, [t.grad for t in args]
 """
 SMOOTH = {  # apart from zero and from one another: a gradient is then one number
     "halves": "torch.tensor([[0.5, -1.5, 2.5, -0.75], [4.5, -0.25, 3.5, 1.75], [-2.5, 0.7, 1.25, -4.5]])",

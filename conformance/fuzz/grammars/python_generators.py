@@ -141,6 +141,28 @@ $middle
 return x + a, next(kept)
 ---
 next(kept)
+## generator left by return
+def numbers(x):
+    yield x * 1
+    yield x * 2
+    return 'done'
+def ended(g):
+    kept = [type(g).__name__]
+    try:
+        while True:
+            next(g)
+    except StopIteration as stop:
+        kept.append(stop.value)
+    return kept
+made = []
+---
+g = numbers(x)
+next(g)
+$middle
+made.append(g)
+return x + 1
+---
+[ended(g) for g in made]
 ## generator recursion
 def walk(tree):
     for node in tree:

@@ -87,17 +87,36 @@ q = functools.partial(p, b=1)
 $middle
 return p(x), q(x, b=2), q.keywords
 ## lru_cache
-calls = []
 @functools.lru_cache(maxsize=None)
 def slow(n):
-    calls.append(n)
     return n * 2
 ---
 n = slow(3) + slow(3)
 $middle
 return x + n
+## ordered dict of the caller moved
+cache = collections.OrderedDict(a=1, b=2, c=3)
 ---
-calls
+cache.move_to_end('a')
+$middle
+return x + cache['a']
+---
+list(cache)
+## ordered dict of the caller popped
+cache = collections.OrderedDict(a=1, b=2, c=3)
+---
+if len(cache) > 1:
+    cache.popitem(last=False)
+$middle
+return x + len(cache)
+---
+list(cache)
+## partial of the caller
+base = functools.partial(torch.add, alpha=2)
+---
+more = functools.partial(base, x)
+$middle
+return more(x), more.args == base.args, sorted(more.keywords)
 ## singledispatch
 @functools.singledispatch
 def kind(v):

@@ -86,7 +86,7 @@ GRAMMAR = Grammar(
     name="randoms",
     text=TEXT,
     slots={"draw": DRAWS, "then": THENS, "around": AROUNDS},
-    rungs=("capture", "decompositions", "inductor"),
+    rungs=("capture", "functionalization", "inductor"),  # decompositions of random ops may draw in another way
     cause=("draw", "around"),
     allowed=lambda choices: not (choices["draw"] == "attention" and choices["around"].startswith("vmap")),
 )

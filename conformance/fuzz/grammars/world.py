@@ -120,6 +120,7 @@ GRAMMAR = World(
         "entry": names(*ENTRIES),
     },
     rungs=("capture",),
-    cause=("place", "value"),
+    cause=("place|value",),
     allowed=allowed,
+    by_place=True,
 )

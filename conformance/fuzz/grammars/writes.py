@@ -58,6 +58,7 @@ VIEWS = {
     "flat": "v = a.view(-1)",
     "unfolded": "v = a.view(-1).unfold(0, 4, 2)",
     "unfolded apart": "v = a.unfold(1, 2, 2)",
+    "unfolded with gaps": "v = a.unfold(1, 1, 3)",
     "as_strided": "v = a.as_strided((2, 3), (6, 2), 1)",
     "second chunk": "v = a.chunk(2)[1]",
     "split": "v = a.split(2, 1)[2]",
