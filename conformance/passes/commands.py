@@ -40,7 +40,7 @@ PER_MICROGRAPH = 900.0  # seconds for one micrograph in a process of its own
     help="seconds that the pass may take on a graph",
 )
 @click.option("--plugin", metavar="MODULE", multiple=True, help="a plugin that patches the compiler, loaded first")
-@click.option("--torch", "versions", metavar="RANGE", help="by these versions of torch: 2.11..2.15")
+@click.option("--torch", "versions", metavar="RANGE", help="by these versions of torch: 2.11..2.15, 2.14.1")
 @click.option(
     "--python", "places", metavar="PATH", multiple=True, help="an interpreter, an environment or a folder of them"
 )
@@ -223,9 +223,11 @@ def _since(console: Console, results: dict[str, list[Any]], file: Path) -> int:
 
 
 def _by_version(addresses: Sequence[str], options: dict[str, Any]) -> int:
+    from conformance import torch_versions
     from conformance.passes import environments, report, versions
 
     console = Console(highlight=False, soft_wrap=True)
+    wanted = torch_versions.versions(options["versions"])
     known = environments.installed([*options["places"], *environments.default_places()])
     arguments = [word for glob in options["micrograph"] for word in ("-m", glob)]
     for flag in ("backend", "target", "hook", "trtllm_src", "micrographs"):
@@ -233,7 +235,7 @@ def _by_version(addresses: Sequence[str], options: dict[str, Any]) -> int:
             arguments += [f"--{flag.replace('_', '-')}", str(options[flag])]
     arguments += [word for name in options["plugin"] for word in ("--plugin", name)]
     say = (lambda _: None) if options["as_json"] else lambda line: click.echo(line, err=True)
-    found = versions.histories(addresses, environments.wanted(options["versions"]), known, arguments, say)
+    found = versions.histories(addresses, wanted, known, arguments, say)
     if options["as_json"]:
         said = {h.name: {v: [e.to_json() for e in m.values()] for v, m in h.examined.items()} for h in found}
         click.echo(json.dumps({"versions": said, "failed": {h.name: h.failed for h in found}}))

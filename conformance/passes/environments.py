@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import re
 import subprocess
 from collections.abc import Callable, Iterable
 from pathlib import Path
@@ -11,29 +10,10 @@ from pathlib import Path
 from packaging.version import Version
 
 from conformance.errors import UsageError
-from conformance.virtualenvs import Environments
+from conformance.torch_versions import requirement
+from conformance.virtualenvs import Recipe, make, suite_requirements
 
 ASK = "import importlib.metadata as m; print(m.version('torch'))"
-SUPPORTED = ("2.11", "2.12", "2.13", "2.14", "2.15")
-
-
-def wanted(text: str) -> list[str]:
-    """`2.11..2.15`, `2.14,2.15` or `2.15`, as minor versions."""
-    found: list[str] = []
-    for part in text.split(","):
-        first, dots, last = part.strip().partition("..")
-        for each in (first, last) if dots else (first,):
-            if not re.fullmatch(r"\d+\.\d+(\.\d+)?", each):
-                raise UsageError(f"not a torch version: {each!r}; write 2.11..2.15 or 2.14,2.15")
-        if not dots:
-            found.append(first)
-            continue
-        one, two = Version(first), Version(last)
-        inside = [v for v in SUPPORTED if one <= Version(v) <= two]
-        if not inside:
-            raise UsageError(f"no supported version between {first} and {last}: the suite knows {', '.join(SUPPORTED)}")
-        found += inside
-    return list(dict.fromkeys(found))
 
 
 def installed(places: Iterable[str]) -> dict[str, str]:
@@ -48,10 +28,11 @@ def installed(places: Iterable[str]) -> dict[str, str]:
             candidates = [path]
         if not candidates or not all(python.exists() for python in candidates):
             raise UsageError(f"no Python in {place}: give an interpreter, an environment or a folder of environments")
-        for python in candidates:
-            done = subprocess.run([str(python), "-c", ASK], capture_output=True, text=True)
-            if done.returncode == 0:
-                found[done.stdout.strip()] = str(python)
+        asked = {python: subprocess.run([python, "-c", ASK], capture_output=True, text=True) for python in candidates}
+        having = {done.stdout.strip(): str(python) for python, done in asked.items() if done.returncode == 0}
+        if not having:
+            raise UsageError(f"no torch in {place}: install it there, or leave this environment out")
+        found |= having
     return found
 
 
@@ -61,11 +42,11 @@ def python_for(version: str, known: dict[str, str], say: Callable[[str], None] =
     fitting = [full for full in known if tuple(full.split("+")[0].split("."))[: len(prefix)] == prefix]
     if fitting:
         return known[max(fitting, key=Version)]
-    exact = version if version.count(".") == 2 else f"{version}.0"
+    wanted = requirement(version)
     try:
-        return Environments("torch", say=say).python(exact)
+        return make(Recipe((wanted, *suite_requirements())), say)
     except LookupError as error:
-        raise UsageError(f"torch {exact} does not install: {error}; give an environment with --python") from None
+        raise UsageError(f"{wanted} does not install: {error}; give an environment with --python") from None
 
 
 def default_places() -> list[str]:

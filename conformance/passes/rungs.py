@@ -6,9 +6,8 @@ Inductor would), AOTAutograd's graph, and the graph after every graph pass that 
 
 from __future__ import annotations
 
-import functools
-from collections.abc import Callable, Mapping
-from contextlib import nullcontext
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -213,31 +212,30 @@ class Climb:
         called = {node.target for node in self.graphs[DECOMPOSED].graph.nodes if node.op == "call_function"}
         for op in sorted(called, key=str):
             for decomposition in _decompositions(op):
-                trace = functools.partial(self._decomposed_too, op, decomposition)
-                if self._traced("", None, trace, inductor.select_decompositions()).count(name):
+                with _switched_on(op, decomposition) as table:
+                    rung = self._traced("", None, self._captured, table)
+                if rung.count(name):
                     why = f"{op_name(op)} is still in the decomposed graph; decomposed, {name} matches"
                     step = f"the decomposition of {op_name(op)} is not done"
                     return Loss(Stage.DECOMPOSITION, step, why, self._misses(HOOK))
         return None
 
-    def _decomposed_too(self, op: Any, decomposition: Callable[..., Any], table: Table) -> fx.GraphModule:
-        """Dynamo's graph decomposed, with this op decomposed as well."""
-        gm = self.graphs[CAPTURED]
-        given = [node.meta["val"] for node in gm.graph.nodes if node.op == "placeholder"]
-        mode = inductor.detect_fake_mode(given)
-        with mode or nullcontext(), torch.no_grad():
-            return _lean(make_fx(_Decomposing(gm, op, decomposition).run, decomposition_table=dict(table))(*given))
 
-
-class _Decomposing(fx.Interpreter):
-    """Runs a graph with one op replaced by its decomposition."""
-
-    def __init__(self, gm: fx.GraphModule, op: Any, decomposition: Callable[..., Any]) -> None:
-        super().__init__(gm)
-        self.op, self.decomposition = op, decomposition
-
-    def call_function(self, target: Any, args: Any, kwargs: Any) -> Any:
-        return self.decomposition(*args, **kwargs) if target is self.op else super().call_function(target, args, kwargs)
+@contextmanager
+def _switched_on(op: Any, decomposition: Callable[..., Any]) -> Iterator[Table]:
+    """Inductor's own table with this decomposition in it. It is the table itself, not a copy: the matcher traces a pattern by example anew
+    for every candidate, by that table, and the graph and the pattern must be decomposed alike."""
+    table = inductor.select_decompositions()
+    absent = op not in table
+    previous = table.get(op)
+    table[op] = decomposition
+    try:
+        yield table
+    finally:
+        if absent:
+            del table[op]
+        else:
+            table[op] = previous
 
 
 def _decompositions(op: Any) -> list[Callable[..., Any]]:

@@ -9,7 +9,7 @@ import pytest
 
 from conformance.errors import UsageError
 from conformance.passes.compare import change, generalized
-from conformance.passes.environments import installed, python_for, wanted
+from conformance.passes.environments import installed, python_for
 from conformance.passes.examination import Examination
 from conformance.passes.form import Form, Op, Ref, difference, side_by_side
 from conformance.passes.near_miss import matches
@@ -18,6 +18,7 @@ from conformance.passes.report import change_lines
 from conformance.passes.rungs import CAPTURED, DECOMPOSED, EAGER, HOOK, Rung
 from conformance.passes.versions import History, read
 from conformance.stage import Stage
+from conformance.torch_versions import requirement, versions
 
 
 def form(*calls: tuple[str, str, tuple[Any, ...]]) -> Form:
@@ -114,15 +115,27 @@ def test_graphs_that_differ_in_names_alone_are_the_same() -> None:
 
 
 def test_ranges_of_versions_are_read() -> None:
-    assert wanted("2.11..2.13") == ["2.11", "2.12", "2.13"]
-    assert wanted("2.15,2.14.1") == ["2.15", "2.14.1"]
-    for wrong in ("2.x", "newest", "2.11..", "1.0..1.5"):
-        with pytest.raises(UsageError):
-            wanted(wrong)
+    assert versions("2.11..2.13") == versions("2.11..13") == ["2.11", "2.12", "2.13"]
+    assert versions("2.15, 2.14.1,2.15") == ["2.15", "2.14.1"]
+    for wrong in ("2.x", "newest", "2.11..", "2.11.0..2.15.0", "2.15..2.11", "2.11..3.1", "", "nightly"):
+        with pytest.raises(UsageError, match=r"is no (version|range) of torch: write "):
+            versions(wrong)
+
+
+def test_a_version_without_a_patch_number_is_its_newest_patch() -> None:
+    assert [requirement(version) for version in ("2.14", "2.14.0", "2.16.0.dev20261101")] == [
+        "torch~=2.14.0",
+        "torch==2.14.0",
+        "torch==2.16.0.dev20261101",
+    ]
 
 
 def test_a_given_interpreter_is_taken_before_one_is_installed(tmp_path: Any) -> None:
     known = {"2.14.0": "a", "2.14.1": "b", "2.15.0+cu132": "c"}
     assert (python_for("2.14", known), python_for("2.14.0", known), python_for("2.15", known)) == ("b", "a", "c")
     with pytest.raises(UsageError, match="no Python in"):
+        installed([str(tmp_path)])
+    (tmp_path / "bin").mkdir()
+    (tmp_path / "bin" / "python").symlink_to("/bin/false")
+    with pytest.raises(UsageError, match="no torch in"):
         installed([str(tmp_path)])
