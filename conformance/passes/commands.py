@@ -133,14 +133,12 @@ def folders_of(address: str, named: Path | None) -> list[Path]:
 
 
 def _examine(addresses: Sequence[str], options: dict[str, Any]) -> int:
-    from conformance.passes.compilers import Inductor, compiler_of
+    from conformance.passes.compilers import compiler_of
 
     console = Console(highlight=False, soft_wrap=True)
     results: dict[str, list[Any]] = {}
     for address in addresses:
         compiler = compiler_of(address, options)
-        if options["pin"] and not isinstance(compiler, Inductor):
-            raise UsageError("--pin writes tests of Inductor passes: the fixture compiles with Inductor")
         own = options["micrographs"]
         library = chosen(options["micrograph"], compiler.micrographs, folders_of(address, own), own is not None)
         results[address] = []
@@ -153,6 +151,8 @@ def _examine(addresses: Sequence[str], options: dict[str, Any]) -> int:
             from conformance.passes.report import table
 
             table(console, results[address])
+        if not options["as_json"] and compiler.ran and any(made.total for made in results[address]):
+            console.print(compiler.ran)
     return _finish(console, results, options)
 
 
@@ -193,10 +193,6 @@ def _near(made: Any) -> bool:
 def _finish(console: Console, results: dict[str, list[Any]], options: dict[str, Any]) -> int:
     if options["as_json"]:
         click.echo(json.dumps({"passes": {a: [e.to_json() for e in found] for a, found in results.items()}}))
-    elif not options["build"] and any(made.total for found in results.values() for made in found):
-        from conformance.passes.report import NOT_BUILT
-
-        console.print(NOT_BUILT)
     if options["pin"]:
         from conformance.passes.pin import write
 

@@ -79,7 +79,7 @@ def change(old: Examination, new: Examination) -> Change | None:
     elif made.step == EAGER:
         made.step = "what eager itself calls: an op's own composite implementation"
     elif made.step in (EAGER_DECOMPOSED, DECOMPOSED):
-        made.step = f"Inductor's decompositions ({_ops_apart(first, second)})"
+        made.step = f"Inductor's decompositions ({ops_apart(first, second)})"
     _around(made, first, second)
     _derive(made, first, second)
     return made
@@ -129,7 +129,8 @@ def _steps_between(old: Examination, new: Examination) -> str:
     return ", ".join(only) if only else "a graph pass before it"
 
 
-def _ops_apart(first: Rung, second: Rung) -> str:
+def ops_apart(first: Rung, second: Rung) -> str:
+    """Which ops only one of the two graphs has: `a became b, c`."""
     assert first.form and second.form
     one, two = ([op.target for op in rung.form.calls()] for rung in (first, second) if rung.form)
     gone = list(dict.fromkeys(name for name in one if name not in two))

@@ -18,6 +18,14 @@ from conformance.passes.examination import Depth, Examination, examine
 from conformance.passes.subject import Subject, load
 from conformance.target import Target
 
+NOT_BUILT = "the program that ran is the graph after all passes; no code was built (--build builds it)"
+# Options that only Inductor's passes have, with what to do instead.
+INDUCTOR_ONLY = {
+    "hook": "a transform's stage is in its config; a lowering pass runs after Torch-TensorRT's own",
+    "build": "leave it out",
+    "pin": "the fixture compiles with Inductor; keep what --json writes and compare with --against",
+}
+
 
 class Compiler(Protocol):
     """Something that puts a pass into a compile."""
@@ -26,6 +34,7 @@ class Compiler(Protocol):
     target: str
     micrographs: str  # globs that the pass's author has named
     place: str  # where the pass runs, for people
+    ran: str  # what it is that ran, for people
 
     def version(self) -> str: ...
 
@@ -39,6 +48,7 @@ class Inductor:
         self.subject, self.target, self.depth = subject, target, depth
         self.name, self.micrographs = subject.name, subject.micrographs
         self.place = f"torch._inductor.config.{subject.hook.setting}"
+        self.ran = "" if depth.build else NOT_BUILT
 
     def version(self) -> str:
         return str(torch.__version__)
@@ -56,14 +66,21 @@ def compiler_of(address: str, options: dict[str, Any]) -> Compiler:
     """The compiler that a pass is for, and the pass ready to be put into it."""
     backend = options["backend"] or _guess(address)
     torch.set_num_threads(1)  # a process with threads cannot be forked
+    if backend != "inductor":
+        for option in (each for each in INDUCTOR_ONLY if options[each]):
+            raise UsageError(
+                f"--{option} is for Inductor's passes, and this one is for {backend}: {INDUCTOR_ONLY[option]}"
+            )
     if backend == "autodeploy":
         from conformance.passes.autodeploy import AutoDeploy
 
-        return AutoDeploy(address, options["kernels"], not options["quick"])
+        if options["target"] != "cpu":
+            raise UsageError(f"--target {options['target']}: AutoDeploy's transforms are examined for cpu alone")
+        return AutoDeploy(address, options["kernels"], not options["quick"], options["limit"])
     if backend == "torch_tensorrt":
         from conformance.passes.torch_tensorrt import TorchTensorRT
 
-        return TorchTensorRT(address, options["target"])
+        return TorchTensorRT(address, options["target"], options["limit"])
     from conformance import backends
 
     target = Target.parse(options["target"])

@@ -14,7 +14,6 @@ from conformance.passes.form import shown
 from conformance.passes.versions import History
 
 STYLES = {"+": "green", "-": "red", "|": "yellow"}
-NOT_BUILT = "the program that ran is the graph after all passes; no code was built (--build builds it)"
 
 
 def show(console: Console, made: Examination, hook: str, diff: bool = True) -> None:

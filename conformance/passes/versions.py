@@ -33,8 +33,11 @@ class History:
         return list(dict.fromkeys(name for found in self.examined.values() for name in found))
 
     def count(self, version: str, micrograph: str) -> str:
+        """Matches, and the kinds of what is wrong; `?` where nothing was said, `·` where it was not examined."""
         found = self.examined.get(version, {}).get(micrograph)
-        return "?" if found is None else "·" if found.skipped else str(found.total)
+        if found is None or found.skipped:
+            return "?" if found is None else "·"
+        return ", ".join([str(found.total), *dict.fromkeys(finding.kind for finding in found.serious())])
 
     def changes(self) -> list[Change]:
         """Between each version and the one before it that has an answer."""
