@@ -67,6 +67,9 @@ class AutoDeploy:
     def version(self) -> str:
         return str(torch.__version__)
 
+    def prepare(self) -> None:
+        """All is loaded."""
+
     def examine(self, cls: type[Micrograph]) -> Examination:
         made = Examination(self.name, cls.name(), self.target, self.version())
         try:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import fnmatch
 import json
 import os
 from collections.abc import Sequence
@@ -12,7 +11,7 @@ from typing import Any
 import click
 from rich.console import Console
 
-from conformance.errors import UsageError, unknown
+from conformance.errors import UsageError
 
 BACKENDS = ("inductor", "autodeploy", "torch_tensorrt")
 PER_MICROGRAPH = 900.0  # seconds for one micrograph in a process of its own
@@ -107,33 +106,9 @@ def _by_name(names: Sequence[str], options: dict[str, Any]) -> int:
 # ------------------------------------------------------------------------------------------------ examining
 
 
-def chosen(globs: Sequence[str], default: str, folders: Sequence[Path], named: bool) -> dict[str, Any]:
-    """The micrographs of a run: those that fit the globs, among the suite's and those of the folders. Without globs, those that the pass's
-    author has named; else all of the user's own folder, if one was `named`, or all that there are."""
-    from conformance.library import load
-
-    own: dict[str, Any] = {}
-    for folder in folders:
-        own |= load(folder)
-    library = load() | own
-    if globs or not named:
-        wanted = list(globs) or default.split() or ["*"]
-        found = {name: cls for name, cls in library.items() if any(fnmatch.fnmatch(name, glob) for glob in wanted)}
-    else:
-        wanted, found = ["*"], own
-    if not found:
-        raise unknown("micrograph", " ".join(wanted), library)
-    return found
-
-
-def folders_of(address: str, named: Path | None) -> list[Path]:
-    """Folders of micrographs: the one that was named, and one called `micrographs` beside the pass."""
-    beside = Path(address.rpartition(":")[0]).parent / "micrographs"
-    return [*([beside] if beside.is_dir() else []), *([named] if named else [])]
-
-
 def _examine(addresses: Sequence[str], options: dict[str, Any]) -> int:
     from conformance.passes.compilers import compiler_of
+    from conformance.passes.selection import chosen, folders_of
 
     console = Console(highlight=False, soft_wrap=True)
     results: dict[str, list[Any]] = {}
@@ -141,6 +116,7 @@ def _examine(addresses: Sequence[str], options: dict[str, Any]) -> int:
         compiler = compiler_of(address, options)
         own = options["micrographs"]
         library = chosen(options["micrograph"], compiler.micrographs, folders_of(address, own), own is not None)
+        compiler.prepare()
         results[address] = []
         for name, cls in library.items():
             made = in_process(lambda cls=cls, compiler=compiler: compiler.examine(cls).to_json(), compiler, name)

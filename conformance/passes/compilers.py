@@ -12,12 +12,13 @@ import torch
 
 from conformance.backends.inductor.seam import FIRST_COMPILE
 from conformance.backends.inductor.seam import seam as inductor
-from conformance.errors import UsageError
+from conformance.errors import UsageError, unknown
 from conformance.micrograph import Micrograph
 from conformance.passes.examination import Depth, Examination, examine
 from conformance.passes.subject import Subject, load
 from conformance.target import Target
 
+BACKENDS = ("inductor", "autodeploy", "torch_tensorrt")
 NOT_BUILT = "the program that ran is the graph after all passes; no code was built (--build builds it)"
 # Options that only Inductor's passes have, with what to do instead.
 INDUCTOR_ONLY = {
@@ -38,6 +39,9 @@ class Compiler(Protocol):
 
     def version(self) -> str: ...
 
+    def prepare(self) -> None:
+        """What every examination needs, done once before processes are forked."""
+
     def examine(self, cls: type[Micrograph]) -> Examination: ...
 
 
@@ -52,6 +56,14 @@ class Inductor:
 
     def version(self) -> str:
         return str(torch.__version__)
+
+    def prepare(self) -> None:
+        if self.depth.build:
+            from conformance import backends
+
+            backends.get("inductor").preload(Target.parse(self.target))
+        else:
+            preload()
 
     def examine(self, cls: type[Micrograph]) -> Examination:
         return examine(self.subject, cls, Target.parse(self.target), self.depth)
@@ -87,10 +99,6 @@ def compiler_of(address: str, options: dict[str, Any]) -> Compiler:
     reasons = backends.get("inductor").unavailable(target)
     if target.headless and reasons:
         raise UsageError(f"{target}: {next(iter(reasons.values()))}")
-    if options["build"]:
-        backends.get("inductor").preload(target)
-    else:
-        preload()
     return Inductor(load(address, options["hook"]), options["target"], depth_of(options))
 
 
@@ -117,5 +125,8 @@ def _guess(address: str) -> str:
     for node in tree.body:
         named = isinstance(node, ast.Assign) and any(getattr(t, "id", "") == "backend" for t in node.targets)
         if named and isinstance(node.value, ast.Constant):  # type: ignore[attr-defined]
-            return str(node.value.value)  # type: ignore[attr-defined]
+            name = str(node.value.value)  # type: ignore[attr-defined]
+            if name not in BACKENDS:
+                raise unknown(f"backend in {file}", name, BACKENDS)
+            return name
     return "inductor"

@@ -100,7 +100,10 @@ def show_history(console: Console, history: History) -> None:
     for title in ("micrograph", *history.versions):
         drawn.add_column(title)
     for name in history.micrographs():
-        drawn.add_row(name, *(history.count(version, name) for version in history.versions))
+        patterns = history.patterns(name)
+        for pattern in patterns if len(patterns) > 1 else [None]:
+            counts = [history.count(version, name, pattern) for version in history.versions]
+            drawn.add_row(f"{name}, {pattern}" if pattern else name, *counts)
     console.print(drawn)
     for version, why in history.failed.items():
         console.print(Text(f"torch {version}: {why}", style="red"))

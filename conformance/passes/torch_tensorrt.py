@@ -93,6 +93,9 @@ class TorchTensorRT:
     def version(self) -> str:
         return f"{torch.__version__}, torch_tensorrt {seam.version()}"
 
+    def prepare(self) -> None:
+        """All is loaded."""
+
     def examine(self, cls: type[Micrograph]) -> Examination:
         made = Examination(self.name, cls.name(), self.target, self.version())
         case = Case(cls, Target.parse(self.target))

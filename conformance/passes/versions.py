@@ -32,12 +32,17 @@ class History:
     def micrographs(self) -> list[str]:
         return list(dict.fromkeys(name for found in self.examined.values() for name in found))
 
-    def count(self, version: str, micrograph: str) -> str:
-        """Matches, and the kinds of what is wrong; `?` where nothing was said, `·` where it was not examined."""
+    def patterns(self, micrograph: str) -> list[str]:
+        found = (self.examined[v][micrograph] for v in self.versions if micrograph in self.examined.get(v, {}))
+        return list(dict.fromkeys(name for each in found for name in each.matches))
+
+    def count(self, version: str, micrograph: str, pattern: str | None = None) -> str:
+        """Matches of one pattern or of all, and the kinds of what is wrong; `?` where nothing was said, `·` where it was not examined."""
         found = self.examined.get(version, {}).get(micrograph)
         if found is None or found.skipped:
             return "?" if found is None else "·"
-        return ", ".join([str(found.total), *dict.fromkeys(finding.kind for finding in found.serious())])
+        count = found.total if pattern is None else found.matches.get(pattern, 0)
+        return ", ".join([str(count), *dict.fromkeys(finding.kind for finding in found.serious())])
 
     def changes(self) -> list[Change]:
         """Between each version and the one before it that has an answer."""

@@ -16,6 +16,7 @@ from conformance.passes.near_miss import matches
 from conformance.passes.pattern import Call, Input, Pattern, to_json
 from conformance.passes.report import change_lines
 from conformance.passes.rungs import CAPTURED, DECOMPOSED, EAGER, HOOK, Rung
+from conformance.passes.soundness import Finding
 from conformance.passes.versions import History, read
 from conformance.stage import Stage
 from conformance.torch_versions import requirement, versions
@@ -102,6 +103,8 @@ def test_a_history_is_a_table_of_counts_with_every_change() -> None:
     history.examined["2.13"] = {"norms.one": examination("2.13.0", {DECOMPOSED: WHOLE, HOOK: WHOLE})}
     assert [history.count(version, "norms.one") for version in history.versions] == ["1", "?", "0"]
     assert [(made.old.torch, made.new.torch) for made in history.changes()] == [("2.11.0", "2.13.0")]
+    history.examined["2.13"]["norms.one"].findings = [Finding("wrong_result", "output 0")]
+    assert history.count("2.13", "norms.one", "p") == "0, wrong_result" and history.patterns("norms.one") == ["p"]
 
 
 def test_graphs_that_differ_in_names_alone_are_the_same() -> None:

@@ -106,12 +106,31 @@ def test_a_pass_is_examined_pinned_and_the_pinned_file_runs(project: Path, capfd
     }
     assert found["own.swapped"]["misses"][0]["differences"][0]["kind"] == "order"
     text = pinned.read_text()
-    assert "'../passes/mine.py:mine'" in text and str(project) not in text
+    assert '"../passes/mine.py:mine"' in text and 'FOLDERS = ["../passes/micrographs"]' in text
     assert pytest.main([str(pinned), "-q", "-p", "no:cacheprovider", "--rootdir", str(project)]) == 0
     wrong = project / "tests" / "test_other_counts.py"
-    wrong.write_text(text.replace("{'twice': 0}", "{'twice': 1}"))
+    wrong.write_text(text.replace('"twice": 0', '"twice": 1'))
     assert pytest.main([str(wrong), "-q", "-p", "no:cacheprovider", "--rootdir", str(project)]) == 1
     assert "the other way round" in capfd.readouterr().out
+
+
+def test_what_was_asked_of_the_command_is_pinned_with_the_counts(
+    project: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from conformance.passes.examination import Examination
+    from conformance.passes.pin import write
+
+    monkeypatch.chdir(project)
+    made = Examination("mine", "own.one", "sm_90", "2.15.0", {"twice": 0})
+    asked = {"micrograph": ("own.*",), "micrographs": Path("more"), "target": "sm_90", "hook": "joint_pre"}
+    text = write(Path("tests/test_counts.py"), {"passes/mine.py:mine": [made]}, asked).read_text()
+    command = "passes/mine.py:mine -m 'own.*' --micrographs more -t sm_90 --hook joint_pre --pin tests/test_counts.py"
+    assert f"conformance pass {command}\n" in text and str(project) not in text
+    pinned: dict[str, Any] = {}
+    exec(text, pinned)
+    assert pinned["COUNTS"] == {"../passes/mine.py:mine": {"own.one": {"twice": 0}}}
+    assert pinned["FOLDERS"] == ["../passes/micrographs", "../more"]
+    assert (pinned["TARGET"], pinned["HOOK"]) == ("sm_90", "joint_pre")
 
 
 def test_every_example_says_how_it_is_run() -> None:
