@@ -13,13 +13,14 @@ from rich.console import Console
 
 from conformance.errors import UsageError
 
-BACKENDS = ("inductor", "autodeploy", "torch_tensorrt")
 PER_MICROGRAPH = 900.0  # seconds for one micrograph in a process of its own
 
 
 @click.command("pass")
 @click.argument("subjects", metavar="FILE.py:OBJECT | NAME", nargs=-1, required=True)
-@click.option("--backend", "-b", type=click.Choice(BACKENDS), help="the compiler; without it, that of the object")
+@click.option(
+    "--backend", "-b", metavar="B", help="inductor, autodeploy or torch_tensorrt (default: the one that the file names)"
+)
 @click.option(
     "--micrograph", "-m", metavar="GLOB", multiple=True, help="which micrographs (default: those the file names)"
 )

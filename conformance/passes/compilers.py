@@ -77,6 +77,8 @@ def depth_of(options: dict[str, Any]) -> Depth:
 def compiler_of(address: str, options: dict[str, Any]) -> Compiler:
     """The compiler that a pass is for, and the pass ready to be put into it."""
     backend = options["backend"] or _guess(address)
+    if backend not in BACKENDS:
+        raise unknown("compiler of passes", backend, BACKENDS)
     torch.set_num_threads(1)  # a process with threads cannot be forked
     if backend != "inductor":
         for option in (each for each in INDUCTOR_ONLY if options[each]):
@@ -125,8 +127,5 @@ def _guess(address: str) -> str:
     for node in tree.body:
         named = isinstance(node, ast.Assign) and any(getattr(t, "id", "") == "backend" for t in node.targets)
         if named and isinstance(node.value, ast.Constant):  # type: ignore[attr-defined]
-            name = str(node.value.value)  # type: ignore[attr-defined]
-            if name not in BACKENDS:
-                raise unknown(f"backend in {file}", name, BACKENDS)
-            return name
+            return str(node.value.value)  # type: ignore[attr-defined]
     return "inductor"

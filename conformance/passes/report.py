@@ -25,6 +25,7 @@ def show(console: Console, made: Examination, hook: str, diff: bool = True) -> N
         return
     _lines(console, "matches", [", ".join(f"{name} {count}" for name, count in made.matches.items()) or "0"])
     _lines(console, "cost", [_price(made.without, made.cost)] if made.total and made.cost else [])
+    _lines(console, "built", ["yes"] if made.built else [])
     _lines(console, "variants", [_variant(name, made) for name in made.variants])
     _lines(
         console,
