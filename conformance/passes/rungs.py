@@ -14,6 +14,7 @@ from typing import Any
 import torch
 from torch import fx, nn
 from torch.fx.experimental.proxy_tensor import make_fx
+from torch.fx.traceback import preserve_node_meta
 
 from conformance.backends.inductor.seam import seam as inductor
 from conformance.errors import first_line
@@ -35,7 +36,8 @@ Table = Mapping[Any, Callable[..., Any]]
 
 @dataclass
 class Rung:
-    """The program after one step. `label` says which; `matches` is what the pass finds there; `patterns` are torch's own that applied."""
+    """The program after one step. `label` says which; `matches` is what the pass finds there; `patterns` are torch's own that applied;
+    `origins`, for a decomposed graph: node → the op whose decomposition made it."""
 
     label: str
     stage: Stage | None
@@ -43,6 +45,7 @@ class Rung:
     form: Form | None = None
     patterns: list[str] = field(default_factory=list)
     error: str = ""
+    origins: dict[str, str] = field(default_factory=dict)
 
     @property
     def total(self) -> int:
@@ -59,6 +62,7 @@ class Rung:
             "form": self.form.to_json() if self.form else None,
             "patterns": self.patterns,
             "error": self.error,
+            "origins": self.origins,
         }
 
     @classmethod
@@ -70,6 +74,7 @@ class Rung:
             Form.from_json(data["form"]) if data["form"] else None,
             list(data["patterns"]),
             data["error"],
+            dict(data.get("origins", {})),
         )
 
 
@@ -131,7 +136,7 @@ class Climb:
         self.graphs[label] = gm
         done = apply(self.subject, copied(gm))
         error = first_line(done.error) if done.error is not None else done.broken
-        return Rung(label, stage, dict(done.matches), form_of(gm), patterns or [], error)
+        return Rung(label, stage, dict(done.matches), form_of(gm), patterns or [], error, _origins(gm))
 
     def _traced(self, label: str, stage: Stage | None, trace: Callable[[Table], fx.GraphModule], table: Table) -> Rung:
         try:
@@ -148,14 +153,14 @@ class Climb:
         def call(state: dict[str, torch.Tensor], *inputs: Any) -> Any:
             return torch.func.functional_call(self.module, state, inputs)
 
-        with mode, torch.no_grad():
+        with mode, torch.no_grad(), preserve_node_meta():
             return _lean(make_fx(call, decomposition_table=dict(table))(state, *given))
 
     def _captured(self, table: Table) -> fx.GraphModule:
         gm, inputs = self.compilation.captured[0]
         mode = inductor.detect_fake_mode(inputs)
         given = inputs if mode is not None else [x.detach() if isinstance(x, torch.Tensor) else x for x in inputs]
-        with mode or seam.fake_mode(allow_non_fake_inputs=True), torch.no_grad():
+        with mode or seam.fake_mode(allow_non_fake_inputs=True), torch.no_grad(), preserve_node_meta():
             return _lean(make_fx(copied(gm), decomposition_table=dict(table))(*given))
 
     # --------------------------------------------------------------------------------------------- the answer
@@ -246,6 +251,12 @@ def _decompositions(op: Any) -> list[Callable[..., Any]]:
 
 def _state(module: nn.Module) -> dict[str, torch.Tensor]:
     return {**dict(module.named_parameters()), **dict(module.named_buffers())}
+
+
+def _origins(gm: fx.GraphModule) -> dict[str, str]:
+    """Node → the op whose decomposition made it, of nodes that a decomposition made."""
+    made = ((node, node.meta.get("original_aten")) for node in gm.graph.nodes)
+    return {node.name: op_name(op) for node, op in made if op is not None and op is not node.target}
 
 
 def _lean(gm: fx.GraphModule) -> fx.GraphModule:

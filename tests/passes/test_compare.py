@@ -51,11 +51,24 @@ def test_a_decomposition_that_one_version_no_longer_does_is_named() -> None:
     new = examination("2.12.0", {EAGER: WHOLE, CAPTURED: WHOLE, DECOMPOSED: WHOLE, HOOK: WHOLE})
     moved = change(old, new)
     assert moved is not None and moved.stage is Stage.DECOMPOSITION
-    assert moved.step == "Inductor's decompositions (mul, add became addcmul)"
+    assert moved.step == "the decomposition of addcmul (mul, add became addcmul)"
     assert moved.derived == "" and "no one pattern matches both" in moved.why
     lines = change_lines(moved)
     assert "norms.one: p 1 with torch 2.11.0, p 0 with torch 2.12.0" in lines
     assert any("|" in line and "addcmul" in line for line in lines)
+
+
+def test_a_decomposition_that_makes_something_else_is_named_by_the_op_that_it_is_of() -> None:
+    norm = form(("norm_1", "norm", (Ref("x"),)))
+    one = form(("a", "sqrt", (Ref("x"),)), ("b", "reciprocal", (Ref("a"),)), ("c", "mul", (Ref("x"), Ref("b"))))
+    two = form(("a", "rsqrt", (Ref("x"),)), ("c", "mul", (Ref("x"), Ref("a"))))
+    pattern = Pattern("p", (Call(("reciprocal",), (Call(("sqrt",), (Input("x"),)),)),))
+    old = examination("2.13.0", {CAPTURED: norm, DECOMPOSED: one, HOOK: one}, pattern)
+    new = examination("2.14.1", {CAPTURED: norm, DECOMPOSED: two, HOOK: two}, pattern)
+    for made in (old, new):
+        made.rungs[1].origins = {"a": "norm", "b": "norm"}
+    moved = change(old, new)
+    assert moved is not None and moved.step == "the decomposition of norm (sqrt, reciprocal became rsqrt)"
 
 
 def test_the_same_graph_and_pattern_leave_only_the_matcher() -> None:
