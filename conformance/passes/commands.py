@@ -13,6 +13,8 @@ from rich.console import Console
 
 from conformance.errors import UsageError
 
+MANY = 20  # micrographs, of which the user is told
+Earlier = dict[tuple[str, str], Any]  # pass, micrograph → examination
 PER_MICROGRAPH = 900.0  # seconds for one micrograph in a process of its own
 
 
@@ -69,6 +71,9 @@ def pass_command(subjects: tuple[str, ...], **options: Any) -> int:
     """A pass of your own on micrographs: matches, graph before and after, what it does wrong, and why it did not match.
 
     NAME is one of AutoDeploy's own transforms: fuse_add_rms_norm, fuse_norm, fix_functionalization …"""
+    for subject in subjects:
+        if subject.endswith(".py"):
+            raise UsageError(f"which object of {subject}? write {subject}:OBJECT")
     own = [subject for subject in subjects if ":" in subject]
     if not own:
         return _by_name(subjects, options)
@@ -111,12 +116,15 @@ def _examine(addresses: Sequence[str], options: dict[str, Any]) -> int:
     from conformance.passes.compilers import compiler_of
     from conformance.passes.selection import chosen, folders_of
 
-    console = Console(highlight=False, soft_wrap=True)
+    console = Console(highlight=False, soft_wrap=True, stderr=options["as_json"])
+    earlier = _earlier(options["against"])
     results: dict[str, list[Any]] = {}
     for address in addresses:
         compiler = compiler_of(address, options)
         own = options["micrographs"]
         library = chosen(options["micrograph"], compiler.micrographs, folders_of(address, own), own is not None)
+        if len(library) > MANY and not options["as_json"]:
+            click.echo(f"{len(library)} micrographs; -m GLOB chooses some", err=True)
         compiler.prepare()
         results[address] = []
         for name, cls in library.items():
@@ -130,7 +138,7 @@ def _examine(addresses: Sequence[str], options: dict[str, Any]) -> int:
             table(console, results[address])
         if not options["as_json"] and compiler.ran and any(made.total for made in results[address]):
             console.print(compiler.ran)
-    return _finish(console, results, options)
+    return _finish(console, results, earlier, options)
 
 
 def in_process(examine: Any, compiler: Any, micrograph: str) -> Any:
@@ -167,24 +175,31 @@ def _near(made: Any) -> bool:
     return any(miss.matched * 2 >= miss.calls for miss in made.misses)
 
 
-def _finish(console: Console, results: dict[str, list[Any]], options: dict[str, Any]) -> int:
+def _finish(console: Console, results: dict[str, list[Any]], earlier: Earlier, options: dict[str, Any]) -> int:
     if options["as_json"]:
         click.echo(json.dumps({"passes": {a: [e.to_json() for e in found] for a, found in results.items()}}))
     if options["pin"]:
         from conformance.passes.pin import write
 
         click.echo(f"wrote {write(options['pin'], results, options)}", err=True)
-    changed = _since(console, results, options["against"]) if options["against"] else 0
+    changed = _since(console, results, earlier)
     return 1 if changed or any(made.serious() for found in results.values() for made in found) else 0
 
 
-def _since(console: Console, results: dict[str, list[Any]], file: Path) -> int:
+def _earlier(file: Path | None) -> Earlier:
+    """The examinations of an earlier run, by pass and micrograph."""
+    if file is None:
+        return {}
+    from conformance.passes.versions import read
+
+    return {(e.name, e.micrograph): e for found in read(file).values() for e in found}
+
+
+def _since(console: Console, results: dict[str, list[Any]], earlier: Earlier) -> int:
     """What changed since an earlier run; how many counts did."""
     from conformance.passes.compare import change
     from conformance.passes.report import show_change
-    from conformance.passes.versions import read
 
-    earlier = {(e.name, e.micrograph): e for found in read(file).values() for e in found}
     changes = 0
     for made in (made for found in results.values() for made in found):
         old = earlier.get((made.name, made.micrograph))
@@ -199,11 +214,13 @@ def _by_version(addresses: Sequence[str], options: dict[str, Any]) -> int:
     from conformance import torch_versions
     from conformance.passes import environments, report, versions
 
+    for option in (each for each in ("pin", "against", "build") if options[each]):
+        raise UsageError(f"--{option} is for one version of torch: leave --torch out, or leave --{option} out")
     console = Console(highlight=False, soft_wrap=True)
     wanted = torch_versions.versions(options["versions"])
     known = environments.installed([*options["places"], *environments.default_places()])
     arguments = [word for glob in options["micrograph"] for word in ("-m", glob)]
-    for flag in ("backend", "target", "hook", "trtllm_src", "micrographs"):
+    for flag in ("backend", "target", "hook", "trtllm_src", "micrographs", "limit", "kernels"):
         if options[flag]:
             arguments += [f"--{flag.replace('_', '-')}", str(options[flag])]
     arguments += [word for name in options["plugin"] for word in ("--plugin", name)]

@@ -96,6 +96,8 @@ def ask(python: str, addresses: Sequence[str], arguments: Sequence[str]) -> dict
 
 def read(file: Path) -> dict[str, list[Examination]]:
     """What `conformance pass … --json > FILE` wrote."""
+    if not file.is_file():
+        raise UsageError(f"no file {file}: write it with `conformance pass … --json > {file}`")
     try:
         data = json.loads(file.read_text("utf-8"))
         return {address: [Examination.from_json(each) for each in found] for address, found in data["passes"].items()}

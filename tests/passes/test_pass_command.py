@@ -67,6 +67,13 @@ def test_a_callers_mistakes_are_one_line(project: Path, capsys: pytest.CaptureFi
         ([f"{file}:mine", "fuse_norm"], "not both"),
         ([f"{file}:mine", "--hook", "pregrad"], "unknown hook 'pregrad': did you mean pre_grad"),
         ([f"{file}:mine", "-m", "nothing.*"], "unknown micrograph"),
+        ([f"{file}:mine", "-b", "tensorrt"], "did you mean torch_tensorrt?"),
+        ([f"{file}:mine", "--against", f"{project}/no.json"], "no.json: write it with `conformance pass … --json >"),
+        ([f"{file}:mine", "--torch", "2.15..2.11"], "the older version first"),
+        ([f"{file}:mine", "--torch", "2.15", "--pin", "test_counts.py"], "--pin is for one version of torch"),
+        ([f"{file}:mine", "-b", "autodeploy", "--build"], "--build is for Inductor's passes"),
+        ([file], f"which object of {file}?"),
+        ([f"{project}/passes/micrographs/own.py:One"], "One is a module, not a pass"),
     ]:
         assert call(*arguments) == 2
         complaint = capsys.readouterr().err.strip()
