@@ -102,7 +102,7 @@ def show_history(console: Console, history: History) -> None:
         drawn.add_column(title)
     for name in history.micrographs():
         patterns = history.patterns(name)
-        for pattern in patterns if len(patterns) > 1 else [None]:
+        for pattern in patterns if len(patterns) > 1 else [""]:  # "": all of them
             counts = [history.count(version, name, pattern) for version in history.versions]
             drawn.add_row(f"{name}, {pattern}" if pattern else name, *counts)
     console.print(drawn)

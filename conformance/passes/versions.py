@@ -36,12 +36,12 @@ class History:
         found = (self.examined[v][micrograph] for v in self.versions if micrograph in self.examined.get(v, {}))
         return list(dict.fromkeys(name for each in found for name in each.matches))
 
-    def count(self, version: str, micrograph: str, pattern: str | None = None) -> str:
+    def count(self, version: str, micrograph: str, pattern: str = "") -> str:
         """Matches of one pattern or of all, and the kinds of what is wrong; `?` where nothing was said, `·` where it was not examined."""
         found = self.examined.get(version, {}).get(micrograph)
         if found is None or found.skipped:
             return "?" if found is None else "·"
-        count = found.total if pattern is None else found.matches.get(pattern, 0)
+        count = found.matches.get(pattern, 0) if pattern else found.total
         return ", ".join([str(count), *dict.fromkeys(finding.kind for finding in found.serious())])
 
     def changes(self) -> list[Change]:

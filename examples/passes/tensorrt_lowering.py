@@ -43,9 +43,9 @@ def products(gm: GraphModule, op: Any) -> list[tuple[Node, Any, Node]]:
     """Products whose second factor is the result of `op` and is used nowhere else: (product, first factor, second factor)."""
     found = []
     for node in gm.graph.nodes:
-        factors = node.args if node.target is aten.mul.Tensor else (None, None)
-        if getattr(factors[1], "target", None) is op and len(factors[1].users) == 1:
-            found.append((node, *factors))
+        second = node.args[1] if node.target is aten.mul.Tensor else None
+        if isinstance(second, Node) and second.target is op and len(second.users) == 1:
+            found.append((node, node.args[0], second))
     return found
 
 

@@ -41,7 +41,7 @@ def examined(rule: Any, hook: str = "post_grad_pre") -> Any:
 
 
 def rule(function: Any, inputs: int) -> Any:
-    sizes = [(6, 8), (6, 8)] if inputs == 2 else [(6, 8), (8, 8), (8,)]
+    sizes: list[tuple[int, ...]] = [(6, 8), (6, 8)] if inputs == 2 else [(6, 8), (8, 8), (8,)]
     return (function, function, [torch.empty(*size) for size in sizes])
 
 
