@@ -79,7 +79,7 @@ def change(old: Examination, new: Examination) -> Change | None:
     elif made.step == EAGER:
         made.step = "what eager itself calls: an op's own composite implementation"
     elif made.step in (EAGER_DECOMPOSED, DECOMPOSED):
-        made.step = f"{_decomposition(made, first, second)} ({ops_apart(first, second)})"
+        made.step = _decomposition(made, first, second)
     _around(made, first, second)
     _derive(made, first, second)
     return made
@@ -146,14 +146,16 @@ def _decomposition(made: Change, first: Rung, second: Rung) -> str:
     """The op whose decomposition differs: one that only one of the two decomposes, or from which the nodes come that only one has."""
     captured = [rung for each in (made.old, made.new) for rung in each.rungs if rung.label in (EAGER, CAPTURED)]
     called = {op.target for rung in captured if rung.form for op in rung.form.calls()}
-    apart = [*_only(first, second), *_only(second, first)]
-    named = [op for op in apart if op in called]
-    if not named:
-        made_by = (
-            r.origins.get(op.name) for r in (first, second) if r.form for op in r.form.calls() if op.target in apart
-        )
-        named = [op for op in dict.fromkeys(made_by) if op]
-    return f"the decomposition of {', '.join(named)}" if named else "Inductor's decompositions"
+    gone, come = _only(first, second), _only(second, first)
+    if whole := [op for op in (*come, *gone) if op in called]:
+        one, other = (made.old, made.new) if whole[0] in come else (made.new, made.old)
+        only = label(one, other) if label(one, other) != label(other, one) else "one of the two"
+        return f"the decomposition of {', '.join(whole)}, which only {only} does"
+    apart = {*gone, *come}
+    made_by = (r.origins.get(op.name) for r in (first, second) if r.form for op in r.form.calls() if op.target in apart)
+    named = [op for op in dict.fromkeys(made_by) if op]
+    said = f"the decomposition of {', '.join(named)}" if named else "Inductor's decompositions"
+    return f"{said} ({ops_apart(first, second)})"
 
 
 # ---------------------------------------------------------------------------------------- around the pattern

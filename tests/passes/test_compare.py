@@ -51,7 +51,7 @@ def test_a_decomposition_that_one_version_no_longer_does_is_named() -> None:
     new = examination("2.12.0", {EAGER: WHOLE, CAPTURED: WHOLE, DECOMPOSED: WHOLE, HOOK: WHOLE})
     moved = change(old, new)
     assert moved is not None and moved.stage is Stage.DECOMPOSITION
-    assert moved.step == "the decomposition of addcmul (mul, add became addcmul)"
+    assert moved.step == "the decomposition of addcmul, which only torch 2.11.0 does"
     assert moved.derived == "" and "no one pattern matches both" in moved.why
     lines = change_lines(moved)
     assert "norms.one: p 1 with torch 2.11.0, p 0 with torch 2.12.0" in lines
