@@ -13,9 +13,12 @@ soundness      what is wrong with a graph that a pass has left
 variants       the same micrograph with dynamic sizes, in training, in other dtypes and layouts
 neighbours     programs next to one that matched, which must not match or must still be right
 examination    all of that for one micrograph
-results        what an examination says, as JSON
-report         the same for people
-versions       the examination in environments of several torch versions, and what changed
+compare        two examinations of the same pass and micrograph: what changed, and at which stage first
+selection      which micrographs a pass is examined on
+compilers      what the object is says which compiler it is for; autodeploy, torch_tensorrt: those that are not Inductor
+report         what an examination says, for people
+environments   Python interpreters by torch version
+versions       the examination in environments of several torch versions
 pin            the pytest file that a pass author keeps
 fixtures       the fixture `compiled_with` that such a file uses
 """

@@ -15,7 +15,8 @@ from torch import fx
 
 from conformance.backends.inductor.seam import seam as inductor
 from conformance.errors import first_line
-from conformance.graphs import copied, ops
+from conformance.graphs import copied, op_name, ops
+from conformance.passes.form import form_of
 from conformance.passes.seam import seam
 from conformance.passes.subject import Subject
 
@@ -78,10 +79,18 @@ def _look_at(done: Application, gm: fx.GraphModule) -> None:
         done.broken = done.broken or f"it cannot be copied: {first_line(error)}"
         return
     if not done.matches:
-        known = {node.name for node in done.before.graph.nodes}
-        fresh = [node for node in done.after.graph.nodes if node.op.startswith("call") and node.name not in known]
-        put_in = ops(done.after) - ops(done.before)
-        done.matches = Counter({name: count for name, count in put_in.items() if fresh})
+        done.matches = rewritten(done.before, done.after)
+
+
+def rewritten(before: fx.GraphModule, after: fx.GraphModule) -> Counter[str]:
+    """What a pass did that uses no pattern matcher: the calls that it put in, by op; where it put in none, those that it took out."""
+    put_in = ops(after) - ops(before)
+    if not put_in and form_of(before).canonical() != form_of(after).canonical():
+        known = {node.name for node in before.graph.nodes}
+        fresh = [n for n in after.graph.nodes if n.op.startswith("call") and n.name not in known]
+        put_in = Counter(op_name(node.target) for node in fresh)  # of an op that it took out elsewhere
+    taken_out = Counter({f"{name} removed": count for name, count in (ops(before) - ops(after)).items()})
+    return put_in or taken_out
 
 
 def broken(graph: fx.Graph) -> str:

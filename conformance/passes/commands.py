@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import fnmatch
 import json
 import os
 from collections.abc import Sequence
@@ -12,15 +11,18 @@ from typing import Any
 import click
 from rich.console import Console
 
-from conformance.errors import UsageError, unknown
+from conformance.errors import UsageError
 
-BACKENDS = ("inductor", "autodeploy", "torch_tensorrt")
+MANY = 20  # micrographs, of which the user is told
+Earlier = dict[tuple[str, str], Any]  # pass, micrograph → examination
 PER_MICROGRAPH = 900.0  # seconds for one micrograph in a process of its own
 
 
 @click.command("pass")
 @click.argument("subjects", metavar="FILE.py:OBJECT | NAME", nargs=-1, required=True)
-@click.option("--backend", "-b", type=click.Choice(BACKENDS), help="the compiler; without it, that of the object")
+@click.option(
+    "--backend", "-b", metavar="B", help="inductor, autodeploy or torch_tensorrt (default: the one that the file names)"
+)
 @click.option(
     "--micrograph", "-m", metavar="GLOB", multiple=True, help="which micrographs (default: those the file names)"
 )
@@ -40,7 +42,7 @@ PER_MICROGRAPH = 900.0  # seconds for one micrograph in a process of its own
     help="seconds that the pass may take on a graph",
 )
 @click.option("--plugin", metavar="MODULE", multiple=True, help="a plugin that patches the compiler, loaded first")
-@click.option("--torch", "versions", metavar="RANGE", help="by these versions of torch: 2.11..2.15")
+@click.option("--torch", "versions", metavar="RANGE", help="by these versions of torch: 2.11..2.15, 2.14.1")
 @click.option(
     "--python", "places", metavar="PATH", multiple=True, help="an interpreter, an environment or a folder of them"
 )
@@ -69,6 +71,9 @@ def pass_command(subjects: tuple[str, ...], **options: Any) -> int:
     """A pass of your own on micrographs: matches, graph before and after, what it does wrong, and why it did not match.
 
     NAME is one of AutoDeploy's own transforms: fuse_add_rms_norm, fuse_norm, fix_functionalization …"""
+    for subject in subjects:
+        if subject.endswith(".py"):
+            raise UsageError(f"which object of {subject}? write {subject}:OBJECT")
     own = [subject for subject in subjects if ":" in subject]
     if not own:
         return _by_name(subjects, options)
@@ -107,42 +112,20 @@ def _by_name(names: Sequence[str], options: dict[str, Any]) -> int:
 # ------------------------------------------------------------------------------------------------ examining
 
 
-def chosen(globs: Sequence[str], default: str, folders: Sequence[Path], named: bool) -> dict[str, Any]:
-    """The micrographs of a run: those that fit the globs, among the suite's and those of the folders. Without globs, those that the pass's
-    author has named; else all of the user's own folder, if one was `named`, or all that there are."""
-    from conformance.library import load
-
-    own: dict[str, Any] = {}
-    for folder in folders:
-        own |= load(folder)
-    library = load() | own
-    if globs or not named:
-        wanted = list(globs) or default.split() or ["*"]
-        found = {name: cls for name, cls in library.items() if any(fnmatch.fnmatch(name, glob) for glob in wanted)}
-    else:
-        wanted, found = ["*"], own
-    if not found:
-        raise unknown("micrograph", " ".join(wanted), library)
-    return found
-
-
-def folders_of(address: str, named: Path | None) -> list[Path]:
-    """Folders of micrographs: the one that was named, and one called `micrographs` beside the pass."""
-    beside = Path(address.rpartition(":")[0]).parent / "micrographs"
-    return [*([beside] if beside.is_dir() else []), *([named] if named else [])]
-
-
 def _examine(addresses: Sequence[str], options: dict[str, Any]) -> int:
-    from conformance.passes.compilers import Inductor, compiler_of
+    from conformance.passes.compilers import compiler_of
+    from conformance.passes.selection import chosen, folders_of
 
-    console = Console(highlight=False, soft_wrap=True)
+    console = Console(highlight=False, soft_wrap=True, stderr=options["as_json"])
+    earlier = _earlier(options["against"])
     results: dict[str, list[Any]] = {}
     for address in addresses:
         compiler = compiler_of(address, options)
-        if options["pin"] and not isinstance(compiler, Inductor):
-            raise UsageError("--pin writes tests of Inductor passes: the fixture compiles with Inductor")
         own = options["micrographs"]
         library = chosen(options["micrograph"], compiler.micrographs, folders_of(address, own), own is not None)
+        if len(library) > MANY and not options["as_json"]:
+            click.echo(f"{len(library)} micrographs; -m GLOB chooses some", err=True)
+        compiler.prepare()
         results[address] = []
         for name, cls in library.items():
             made = in_process(lambda cls=cls, compiler=compiler: compiler.examine(cls).to_json(), compiler, name)
@@ -153,7 +136,9 @@ def _examine(addresses: Sequence[str], options: dict[str, Any]) -> int:
             from conformance.passes.report import table
 
             table(console, results[address])
-    return _finish(console, results, options)
+        if not options["as_json"] and compiler.ran and any(made.total for made in results[address]):
+            console.print(compiler.ran)
+    return _finish(console, results, earlier, options)
 
 
 def in_process(examine: Any, compiler: Any, micrograph: str) -> Any:
@@ -190,28 +175,31 @@ def _near(made: Any) -> bool:
     return any(miss.matched * 2 >= miss.calls for miss in made.misses)
 
 
-def _finish(console: Console, results: dict[str, list[Any]], options: dict[str, Any]) -> int:
+def _finish(console: Console, results: dict[str, list[Any]], earlier: Earlier, options: dict[str, Any]) -> int:
     if options["as_json"]:
         click.echo(json.dumps({"passes": {a: [e.to_json() for e in found] for a, found in results.items()}}))
-    elif not options["build"] and any(made.total for found in results.values() for made in found):
-        from conformance.passes.report import NOT_BUILT
-
-        console.print(NOT_BUILT)
     if options["pin"]:
         from conformance.passes.pin import write
 
         click.echo(f"wrote {write(options['pin'], results, options)}", err=True)
-    changed = _since(console, results, options["against"]) if options["against"] else 0
+    changed = _since(console, results, earlier)
     return 1 if changed or any(made.serious() for found in results.values() for made in found) else 0
 
 
-def _since(console: Console, results: dict[str, list[Any]], file: Path) -> int:
+def _earlier(file: Path | None) -> Earlier:
+    """The examinations of an earlier run, by pass and micrograph."""
+    if file is None:
+        return {}
+    from conformance.passes.versions import read
+
+    return {(e.name, e.micrograph): e for found in read(file).values() for e in found}
+
+
+def _since(console: Console, results: dict[str, list[Any]], earlier: Earlier) -> int:
     """What changed since an earlier run; how many counts did."""
     from conformance.passes.compare import change
     from conformance.passes.report import show_change
-    from conformance.passes.versions import read
 
-    earlier = {(e.name, e.micrograph): e for found in read(file).values() for e in found}
     changes = 0
     for made in (made for found in results.values() for made in found):
         old = earlier.get((made.name, made.micrograph))
@@ -223,17 +211,21 @@ def _since(console: Console, results: dict[str, list[Any]], file: Path) -> int:
 
 
 def _by_version(addresses: Sequence[str], options: dict[str, Any]) -> int:
+    from conformance import torch_versions
     from conformance.passes import environments, report, versions
 
+    for option in (each for each in ("pin", "against", "build") if options[each]):
+        raise UsageError(f"--{option} is for one version of torch: leave --torch out, or leave --{option} out")
     console = Console(highlight=False, soft_wrap=True)
+    wanted = torch_versions.versions(options["versions"])
     known = environments.installed([*options["places"], *environments.default_places()])
     arguments = [word for glob in options["micrograph"] for word in ("-m", glob)]
-    for flag in ("backend", "target", "hook", "trtllm_src", "micrographs"):
+    for flag in ("backend", "target", "hook", "trtllm_src", "micrographs", "limit", "kernels"):
         if options[flag]:
             arguments += [f"--{flag.replace('_', '-')}", str(options[flag])]
     arguments += [word for name in options["plugin"] for word in ("--plugin", name)]
     say = (lambda _: None) if options["as_json"] else lambda line: click.echo(line, err=True)
-    found = versions.histories(addresses, environments.wanted(options["versions"]), known, arguments, say)
+    found = versions.histories(addresses, wanted, known, arguments, say)
     if options["as_json"]:
         said = {h.name: {v: [e.to_json() for e in m.values()] for v, m in h.examined.items()} for h in found}
         click.echo(json.dumps({"versions": said, "failed": {h.name: h.failed for h in found}}))

@@ -79,7 +79,7 @@ def change(old: Examination, new: Examination) -> Change | None:
     elif made.step == EAGER:
         made.step = "what eager itself calls: an op's own composite implementation"
     elif made.step in (EAGER_DECOMPOSED, DECOMPOSED):
-        made.step = f"Inductor's decompositions ({_ops_apart(first, second)})"
+        made.step = _decomposition(made, first, second)
     _around(made, first, second)
     _derive(made, first, second)
     return made
@@ -129,12 +129,33 @@ def _steps_between(old: Examination, new: Examination) -> str:
     return ", ".join(only) if only else "a graph pass before it"
 
 
-def _ops_apart(first: Rung, second: Rung) -> str:
-    assert first.form and second.form
-    one, two = ([op.target for op in rung.form.calls()] for rung in (first, second) if rung.form)
-    gone = list(dict.fromkeys(name for name in one if name not in two))
-    come = list(dict.fromkeys(name for name in two if name not in one))
+def ops_apart(first: Rung, second: Rung) -> str:
+    """Which ops only one of the two graphs has: `a became b, c`."""
+    gone, come = _only(first, second), _only(second, first)
     return f"{', '.join(gone[:3]) or 'nothing'} became {', '.join(come[:3]) or 'nothing else'}"
+
+
+def _only(one: Rung, other: Rung) -> list[str]:
+    """The ops that only the first of two graphs calls."""
+    assert one.form and other.form
+    known = {op.target for op in other.form.calls()}
+    return list(dict.fromkeys(op.target for op in one.form.calls() if op.target not in known))
+
+
+def _decomposition(made: Change, first: Rung, second: Rung) -> str:
+    """The op whose decomposition differs: one that only one of the two decomposes, or from which the nodes come that only one has."""
+    captured = [rung for each in (made.old, made.new) for rung in each.rungs if rung.label in (EAGER, CAPTURED)]
+    called = {op.target for rung in captured if rung.form for op in rung.form.calls()}
+    gone, come = _only(first, second), _only(second, first)
+    if whole := [op for op in (*come, *gone) if op in called]:
+        one, other = (made.old, made.new) if whole[0] in come else (made.new, made.old)
+        only = label(one, other) if label(one, other) != label(other, one) else "one of the two"
+        return f"the decomposition of {', '.join(whole)}, which only {only} does"
+    apart = {*gone, *come}
+    made_by = (r.origins.get(op.name) for r in (first, second) if r.form for op in r.form.calls() if op.target in apart)
+    named = [op for op in dict.fromkeys(made_by) if op]
+    said = f"the decomposition of {', '.join(named)}" if named else "Inductor's decompositions"
+    return f"{said} ({ops_apart(first, second)})"
 
 
 # ---------------------------------------------------------------------------------------- around the pattern

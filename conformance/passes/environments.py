@@ -3,56 +3,52 @@
 from __future__ import annotations
 
 import os
-import re
 import subprocess
 from collections.abc import Callable, Iterable
 from pathlib import Path
 
+from packaging.requirements import Requirement
 from packaging.version import Version
 
 from conformance.errors import UsageError
-from conformance.virtualenvs import Environments
+from conformance.torch_versions import requirement
+from conformance.virtualenvs import NOT_DECLARED, Recipe, make, suite_requirements
 
-ASK = "import importlib.metadata as m; print(m.version('torch'))"
-SUPPORTED = ("2.11", "2.12", "2.13", "2.14", "2.15")
-
-
-def wanted(text: str) -> list[str]:
-    """`2.11..2.15`, `2.14,2.15` or `2.15`, as minor versions."""
-    found: list[str] = []
-    for part in text.split(","):
-        first, dots, last = part.strip().partition("..")
-        for each in (first, last) if dots else (first,):
-            if not re.fullmatch(r"\d+\.\d+(\.\d+)?", each):
-                raise UsageError(f"not a torch version: {each!r}; write 2.11..2.15 or 2.14,2.15")
-        if not dots:
-            found.append(first)
-            continue
-        one, two = Version(first), Version(last)
-        inside = [v for v in SUPPORTED if one <= Version(v) <= two]
-        if not inside:
-            raise UsageError(f"no supported version between {first} and {last}: the suite knows {', '.join(SUPPORTED)}")
-        found += inside
-    return list(dict.fromkeys(found))
+# Prints the version of torch that an environment has, and which of the named distributions it lacks.
+ASK = """
+import importlib.metadata as metadata, sys
+have = {(one.name or "").lower().replace("_", "-"): one.version for one in metadata.distributions()}
+print(have.get("torch", ""))
+print(" ".join(name for name in sys.argv[1:] if name not in have))
+"""
 
 
 def installed(places: Iterable[str]) -> dict[str, str]:
-    """Full version of torch → interpreter. A place is an interpreter, an environment, or a folder of environments."""
+    """Full version of torch → interpreter. A place is an interpreter, an environment, or a folder of environments. An environment has torch
+    and what the suite needs; in a folder, those that have not are passed over."""
     found: dict[str, str] = {}
     for place in places:
         path = Path(place)
-        if path.is_dir():
-            several = [path / "bin/python", *sorted(path.glob("*/bin/python"))]
-            candidates = [python for python in several if python.exists()]
-        else:
-            candidates = [path]
-        if not candidates or not all(python.exists() for python in candidates):
+        candidates = [path] if not path.is_dir() else [path / "bin/python", *sorted(path.glob("*/bin/python"))]
+        asked = {python: _ask(python) for python in candidates if python.exists()}
+        if not asked:
             raise UsageError(f"no Python in {place}: give an interpreter, an environment or a folder of environments")
-        for python in candidates:
-            done = subprocess.run([str(python), "-c", ASK], capture_output=True, text=True)
-            if done.returncode == 0:
-                found[done.stdout.strip()] = str(python)
+        usable = {version: str(python) for python, (version, lacking) in asked.items() if version and not lacking}
+        if not usable:
+            version, lacking = next(iter(asked.values()))
+            raise UsageError(f"{place} lacks {lacking if version else 'torch'}: install that, or leave the place out")
+        found = usable | found
     return found
+
+
+def _ask(python: Path) -> tuple[str, str]:
+    """The version of torch that an interpreter has, and what it lacks of what the suite needs; each empty where there is none."""
+    names = [
+        Requirement(text).name.lower().replace("_", "-") for text in suite_requirements() if text not in NOT_DECLARED
+    ]
+    done = subprocess.run([python, "-c", ASK, *names], capture_output=True, text=True)
+    version, _, lacking = done.stdout.partition("\n")
+    return version.strip(), lacking.strip()
 
 
 def python_for(version: str, known: dict[str, str], say: Callable[[str], None] = lambda _: None) -> str:
@@ -61,11 +57,11 @@ def python_for(version: str, known: dict[str, str], say: Callable[[str], None] =
     fitting = [full for full in known if tuple(full.split("+")[0].split("."))[: len(prefix)] == prefix]
     if fitting:
         return known[max(fitting, key=Version)]
-    exact = version if version.count(".") == 2 else f"{version}.0"
+    wanted = requirement(version)
     try:
-        return Environments("torch", say=say).python(exact)
+        return make(Recipe((wanted, *suite_requirements())), say)
     except LookupError as error:
-        raise UsageError(f"torch {exact} does not install: {error}; give an environment with --python") from None
+        raise UsageError(f"{wanted} does not install: {error}; give an environment with --python") from None
 
 
 def default_places() -> list[str]:

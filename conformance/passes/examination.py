@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+import functools
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from typing import Any
 
@@ -201,20 +202,33 @@ def _judged(
     found = [finding for each in done.applications for finding in findings(subject, each)]
     if any(f.kind in ("raised", "timeout", "broken_graph") for f in found):
         return found
+    return [*found, *_wrong(done, reference, without, found)]
+
+
+def _wrong(
+    done: Compilation,
+    reference: oracle.Reference,
+    without: Callable[[], Compilation],
+    found: Sequence[Finding] = (),
+    layout: bool = False,
+) -> list[Finding]:
+    """How the program differs from eager, where it does not without the pass and `found` does not say it already. With `layout`, strides and
+    aliases count: only code that was built has those of the user's program."""
     assert done.outcome is not None
-    wrong = oracle.compare(done.outcome, reference, strides=False, aliases=False)
+    compare = functools.partial(oracle.compare, strides=layout, aliases=layout)
+    wrong = compare(done.outcome, reference)
     if not wrong:
-        return found
+        return []
     plain = without()
     assert plain.outcome is not None
     if done.error is not None and plain.error is None:
-        return [*found, Finding("crash", f"with the pass the compile fails: {first_line(done.error)}")]
-    known = {(each.kind, each.where) for each in oracle.compare(plain.outcome, reference, strides=False, aliases=False)}
+        return [Finding("crash", f"with the pass the compile fails: {first_line(done.error)}")]
+    known = {(each.kind, each.where) for each in compare(plain.outcome, reference)}
     fresh = [each for each in wrong if (each.kind, each.where) not in known and not _told_already(each, found)]
-    return [*found, *map(as_finding, fresh)]
+    return [*map(as_finding, fresh)]
 
 
-def _told_already(difference: oracle.Difference, found: list[Finding]) -> bool:
+def _told_already(difference: oracle.Difference, found: Sequence[Finding]) -> bool:
     """A lost write shows in the inputs after the call, too: one cause is one finding."""
     return difference.kind.value == "lost_mutation" and any(f.kind in ("lost_write", "write_order") for f in found)
 
@@ -245,9 +259,8 @@ def _deeper(
         one = variants.base(cls)
         built = compile_with(subject, one.module, one.inputs, target=target, options=one.options, end=End.BUILD)
         reference = oracle.reference(one.module, one.inputs)
-        assert built.outcome is not None
         made.built = True
-        made.findings += [as_finding(each) for each in oracle.compare(built.outcome, reference)]
+        made.findings += _wrong(built, reference, lambda: _without(one, target, End.BUILD), layout=True)
 
 
 def _variant(subject: Subject, one: variants.Variant, target: Target, depth: Depth) -> VariantResult:

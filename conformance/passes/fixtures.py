@@ -10,7 +10,7 @@ def test_it_matches_once(compiled_with):
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -32,20 +32,21 @@ def compiled_with(request: pytest.FixtureRequest) -> Compile:
     """Compile a micrograph with a pass and examine what it did.
 
     The pass is `FILE.py:OBJECT`, relative to the test's own folder, or the object itself. The micrograph is one of the suite's by its name,
-    one of `folder` (relative, too), or a class."""
+    one of `folder` (relative, too; one or several), or a class."""
     here = request.path.parent
 
     def compile_it(
         what: Any,
         micrograph: str | type[Micrograph],
         *,
-        folder: str | None = None,
+        folder: str | Sequence[str] | None = None,
         target: str = "cpu",
         hook: str | None = None,
         deep: bool = False,
     ) -> Examination:
         subject = _subject(what, here, hook)
-        cls = micrograph if isinstance(micrograph, type) else _named(micrograph, here / folder if folder else None)
+        folders = [folder] if isinstance(folder, str) else folder or []
+        cls = micrograph if isinstance(micrograph, type) else _named(micrograph, [here / each for each in folders])
         return examine(subject, cls, Target.parse(target), Depth(variants=deep, neighbours=deep, cost=deep))
 
     return compile_it
@@ -61,8 +62,10 @@ def _subject(what: Any, here: Path, hook: str | None) -> Subject:
     return _subjects[key]
 
 
-def _named(name: str, folder: Path | None) -> type[Micrograph]:
-    library = load_micrographs() | (load_micrographs(folder) if folder else {})
+def _named(name: str, folders: Sequence[Path]) -> type[Micrograph]:
+    library = dict(load_micrographs())
+    for folder in folders:
+        library |= load_micrographs(folder)
     if name not in library:
         raise unknown("micrograph", name, library)
     return library[name]

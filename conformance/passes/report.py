@@ -14,7 +14,6 @@ from conformance.passes.form import shown
 from conformance.passes.versions import History
 
 STYLES = {"+": "green", "-": "red", "|": "yellow"}
-NOT_BUILT = "the program that ran is the graph after all passes; no code was built (--build builds it)"
 
 
 def show(console: Console, made: Examination, hook: str, diff: bool = True) -> None:
@@ -26,6 +25,7 @@ def show(console: Console, made: Examination, hook: str, diff: bool = True) -> N
         return
     _lines(console, "matches", [", ".join(f"{name} {count}" for name, count in made.matches.items()) or "0"])
     _lines(console, "cost", [_price(made.without, made.cost)] if made.total and made.cost else [])
+    _lines(console, "built", ["yes"] if made.built else [])
     _lines(console, "variants", [_variant(name, made) for name in made.variants])
     _lines(
         console,
@@ -101,7 +101,10 @@ def show_history(console: Console, history: History) -> None:
     for title in ("micrograph", *history.versions):
         drawn.add_column(title)
     for name in history.micrographs():
-        drawn.add_row(name, *(history.count(version, name) for version in history.versions))
+        patterns = history.patterns(name)
+        for pattern in patterns if len(patterns) > 1 else [""]:  # "": all of them
+            counts = [history.count(version, name, pattern) for version in history.versions]
+            drawn.add_row(f"{name}, {pattern}" if pattern else name, *counts)
     console.print(drawn)
     for version, why in history.failed.items():
         console.print(Text(f"torch {version}: {why}", style="red"))

@@ -6,15 +6,15 @@ Inductor would), AOTAutograd's graph, and the graph after every graph pass that 
 
 from __future__ import annotations
 
-import functools
-from collections.abc import Callable, Mapping
-from contextlib import nullcontext
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import Any
 
 import torch
 from torch import fx, nn
 from torch.fx.experimental.proxy_tensor import make_fx
+from torch.fx.traceback import preserve_node_meta
 
 from conformance.backends.inductor.seam import seam as inductor
 from conformance.errors import first_line
@@ -36,7 +36,8 @@ Table = Mapping[Any, Callable[..., Any]]
 
 @dataclass
 class Rung:
-    """The program after one step. `label` says which; `matches` is what the pass finds there; `patterns` are torch's own that applied."""
+    """The program after one step. `label` says which; `matches` is what the pass finds there; `patterns` are torch's own that applied;
+    `origins`, for a decomposed graph: node → the op whose decomposition made it."""
 
     label: str
     stage: Stage | None
@@ -44,6 +45,7 @@ class Rung:
     form: Form | None = None
     patterns: list[str] = field(default_factory=list)
     error: str = ""
+    origins: dict[str, str] = field(default_factory=dict)
 
     @property
     def total(self) -> int:
@@ -60,6 +62,7 @@ class Rung:
             "form": self.form.to_json() if self.form else None,
             "patterns": self.patterns,
             "error": self.error,
+            "origins": self.origins,
         }
 
     @classmethod
@@ -71,6 +74,7 @@ class Rung:
             Form.from_json(data["form"]) if data["form"] else None,
             list(data["patterns"]),
             data["error"],
+            dict(data.get("origins", {})),
         )
 
 
@@ -132,7 +136,7 @@ class Climb:
         self.graphs[label] = gm
         done = apply(self.subject, copied(gm))
         error = first_line(done.error) if done.error is not None else done.broken
-        return Rung(label, stage, dict(done.matches), form_of(gm), patterns or [], error)
+        return Rung(label, stage, dict(done.matches), form_of(gm), patterns or [], error, _origins(gm))
 
     def _traced(self, label: str, stage: Stage | None, trace: Callable[[Table], fx.GraphModule], table: Table) -> Rung:
         try:
@@ -149,14 +153,14 @@ class Climb:
         def call(state: dict[str, torch.Tensor], *inputs: Any) -> Any:
             return torch.func.functional_call(self.module, state, inputs)
 
-        with mode, torch.no_grad():
+        with mode, torch.no_grad(), preserve_node_meta():
             return _lean(make_fx(call, decomposition_table=dict(table))(state, *given))
 
     def _captured(self, table: Table) -> fx.GraphModule:
         gm, inputs = self.compilation.captured[0]
         mode = inductor.detect_fake_mode(inputs)
         given = inputs if mode is not None else [x.detach() if isinstance(x, torch.Tensor) else x for x in inputs]
-        with mode or seam.fake_mode(allow_non_fake_inputs=True), torch.no_grad():
+        with mode or seam.fake_mode(allow_non_fake_inputs=True), torch.no_grad(), preserve_node_meta():
             return _lean(make_fx(copied(gm), decomposition_table=dict(table))(*given))
 
     # --------------------------------------------------------------------------------------------- the answer
@@ -213,31 +217,30 @@ class Climb:
         called = {node.target for node in self.graphs[DECOMPOSED].graph.nodes if node.op == "call_function"}
         for op in sorted(called, key=str):
             for decomposition in _decompositions(op):
-                trace = functools.partial(self._decomposed_too, op, decomposition)
-                if self._traced("", None, trace, inductor.select_decompositions()).count(name):
+                with _switched_on(op, decomposition) as table:
+                    rung = self._traced("", None, self._captured, table)
+                if rung.count(name):
                     why = f"{op_name(op)} is still in the decomposed graph; decomposed, {name} matches"
                     step = f"the decomposition of {op_name(op)} is not done"
                     return Loss(Stage.DECOMPOSITION, step, why, self._misses(HOOK))
         return None
 
-    def _decomposed_too(self, op: Any, decomposition: Callable[..., Any], table: Table) -> fx.GraphModule:
-        """Dynamo's graph decomposed, with this op decomposed as well."""
-        gm = self.graphs[CAPTURED]
-        given = [node.meta["val"] for node in gm.graph.nodes if node.op == "placeholder"]
-        mode = inductor.detect_fake_mode(given)
-        with mode or nullcontext(), torch.no_grad():
-            return _lean(make_fx(_Decomposing(gm, op, decomposition).run, decomposition_table=dict(table))(*given))
 
-
-class _Decomposing(fx.Interpreter):
-    """Runs a graph with one op replaced by its decomposition."""
-
-    def __init__(self, gm: fx.GraphModule, op: Any, decomposition: Callable[..., Any]) -> None:
-        super().__init__(gm)
-        self.op, self.decomposition = op, decomposition
-
-    def call_function(self, target: Any, args: Any, kwargs: Any) -> Any:
-        return self.decomposition(*args, **kwargs) if target is self.op else super().call_function(target, args, kwargs)
+@contextmanager
+def _switched_on(op: Any, decomposition: Callable[..., Any]) -> Iterator[Table]:
+    """Inductor's own table with this decomposition in it. It is the table itself, not a copy: the matcher traces a pattern by example anew
+    for every candidate, by that table, and the graph and the pattern must be decomposed alike."""
+    table = inductor.select_decompositions()
+    absent = op not in table
+    previous = table.get(op)
+    table[op] = decomposition
+    try:
+        yield table
+    finally:
+        if absent:
+            del table[op]
+        else:
+            table[op] = previous
 
 
 def _decompositions(op: Any) -> list[Callable[..., Any]]:
@@ -248,6 +251,12 @@ def _decompositions(op: Any) -> list[Callable[..., Any]]:
 
 def _state(module: nn.Module) -> dict[str, torch.Tensor]:
     return {**dict(module.named_parameters()), **dict(module.named_buffers())}
+
+
+def _origins(gm: fx.GraphModule) -> dict[str, str]:
+    """Node → the op whose decomposition made it, of nodes that a decomposition made."""
+    made = ((node, node.meta.get("original_aten")) for node in gm.graph.nodes)
+    return {node.name: op_name(op) for node, op in made if op is not None and op is not node.target}
 
 
 def _lean(gm: fx.GraphModule) -> fx.GraphModule:

@@ -48,7 +48,7 @@ def findings(subject: Subject, done: Application) -> list[Finding]:
         return [Finding("raised", first_line(done.error))]
     if done.broken or done.after is None:
         return [Finding("broken_graph", done.broken)]
-    found = [*_writes(done.before, done.after), *_metadata(done.before, done.after)]
+    found = [*lost_writes(done.before, done.after), *_metadata(done.before, done.after)]
     return [*found, *_again(subject, done)]
 
 
@@ -85,7 +85,8 @@ def _root(node: fx.Node) -> fx.Node:
     return node
 
 
-def _writes(before: fx.GraphModule, after: fx.GraphModule) -> Iterator[Finding]:
+def lost_writes(before: fx.GraphModule, after: fx.GraphModule) -> Iterator[Finding]:
+    """A write into an input that is gone, or writes that come in another order."""
     old, new = written_inputs(before), written_inputs(after)
     lost = Counter(old) - Counter(new)
     for name in lost:

@@ -23,7 +23,7 @@ from pathlib import Path
 from types import ModuleType
 from typing import Any
 
-from torch import fx
+from torch import fx, nn
 
 from conformance.backends.inductor.triage.steps import pattern_name
 from conformance.errors import UsageError, first_line, unknown
@@ -162,6 +162,8 @@ def load_module(file: Path) -> ModuleType:
 def subject_of(value: Any, name: str = "", hook: str | None = None) -> Subject:
     """Any of the forms that a pass may have."""
     name = name or getattr(value, "__name__", type(value).__name__)
+    if isinstance(value, nn.Module) or (isinstance(value, type) and issubclass(value, nn.Module)):
+        raise UsageError(f"{name} is a module, not a pass: name a micrograph with -m, and a pass as FILE.py:OBJECT")
     if isinstance(value, type):
         try:
             value = value()

@@ -7,8 +7,11 @@ built.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+import itertools
+from collections import Counter
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -19,19 +22,34 @@ from conformance import backends, oracle
 from conformance.backends.base import Case
 from conformance.backends.torch_tensorrt.capture import Refused
 from conformance.backends.torch_tensorrt.compilation import Compilation
+from conformance.backends.torch_tensorrt.compile_log import CompileLog
 from conformance.backends.torch_tensorrt.seam import seam
 from conformance.errors import UsageError, first_line, unknown
-from conformance.graphs import copied, ops
+from conformance.graphs import copied, op_name, ops
 from conformance.micrograph import Micrograph
-from conformance.passes.application import Application, PassStopped, broken, counting, limited
+from conformance.passes.application import LIMIT, Application, PassStopped, broken, counting, limited, rewritten
+from conformance.passes.compare import ops_apart
 from conformance.passes.examination import Examination
 from conformance.passes.form import form_of
+from conformance.passes.rungs import HOOK, Loss, Rung
 from conformance.passes.soundness import Finding, as_finding, findings
 from conformance.passes.subject import Subject, load_module
 from conformance.stage import Stage
 from conformance.target import Target
 
-LIMIT = 20.0
+GRAPH = "the program that ran is the graph after the pass, on the CPU; no engine was built"
+ENGINES = "engines were built and did not run: counts and graphs alone"
+DECOMPOSITIONS = "Torch-TensorRT's decompositions"
+CHOICE = "Torch-TensorRT's choice of converters (their priority, their capability validators, ops left to PyTorch)"
+
+
+@dataclass
+class Step:
+    """A graph on the way to the pass or to the converter."""
+
+    label: str
+    stage: Stage
+    gm: fx.GraphModule
 
 
 class Stop(BaseException):
@@ -41,7 +59,9 @@ class Stop(BaseException):
 class TorchTensorRT:
     """A pass in the list of post-lowering passes, or a converter in the registry."""
 
-    def __init__(self, address: str, target: str) -> None:
+    def __init__(self, address: str, target: str, limit: float = LIMIT) -> None:
+        self.limit = limit
+        self.raised: list[Exception] = []  # by a converter
         backend = backends.get("torch_tensorrt")
         self.target = backend.default_target if target == "cpu" else target
         reasons = backend.unavailable(Target.parse(self.target))
@@ -54,21 +74,27 @@ class TorchTensorRT:
         if not callable(self.function):
             raise unknown(f"pass in {file}", self.name, [k for k, v in vars(module).items() if callable(v)])
         self.micrographs = str(getattr(module, "micrographs", "")) or "norm.rmsnorm"
-        self.converter = self._support() is not None
-        self.place = "a converter" if self.converter else "after Torch-TensorRT's post-lowering passes"
+        self.op, self.support = self._registered()
+        self.converter = self.support is not None
+        self.place = (
+            f"converter of {op_name(self.op)}" if self.converter else "after Torch-TensorRT's post-lowering passes"
+        )
+        self.ran = ENGINES if self.converter else GRAPH
 
-    def _support(self) -> Any:
-        """The registry's entry of a converter; None for a lowering pass."""
-        registry = seam.converters
-        for table in registry.registries:
-            for entry in table.values():
+    def _registered(self) -> tuple[Any, Any]:
+        """The op of a converter and its entry in the registry; None and None for a lowering pass."""
+        for table in seam.converters.registries:
+            for op, entry in table.items():
                 for support in entry if isinstance(entry, (list, tuple)) else [entry]:
                     if getattr(support, "converter_implementation", support) is self.function:
-                        return support
-        return None
+                        return op, support
+        return None, None
 
     def version(self) -> str:
         return f"{torch.__version__}, torch_tensorrt {seam.version()}"
+
+    def prepare(self) -> None:
+        """All is loaded."""
 
     def examine(self, cls: type[Micrograph]) -> Examination:
         made = Examination(self.name, cls.name(), self.target, self.version())
@@ -85,10 +111,12 @@ class TorchTensorRT:
     def _lowered(self, made: Examination, compilation: Compilation, case: Case) -> Examination:
         applications: list[Application] = []
         subject = Subject(self.name, lambda graph: None)
+        given: list[Any] = []
 
-        def watched(gm: fx.GraphModule, settings: Any = None) -> fx.GraphModule:
-            done, result = applied(subject, self.function, gm, settings)
+        def examined_pass(gm: fx.GraphModule, settings: Any = None) -> fx.GraphModule:
+            done, result = applied(subject, self.function, gm, settings, self.limit)
             applications.append(done)
+            given.append(settings)
             if done.error is not None or done.broken:
                 raise Stop
             return result
@@ -96,18 +124,45 @@ class TorchTensorRT:
         def enough(proceed: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
             raise Stop
 
-        with seam.replace(post_passes=[*seam.post_passes, watched]), seam.subscribe(compile_module=enough):
+        with seam.replace(post_passes=[*seam.post_passes, examined_pass]), seam.subscribe(compile_module=enough):
+            steps = self._compiled(made, compilation)
+        for done in applications[:1]:
+            self._said(made, done, subject, case)
+            steps += _passes(compilation.log, examined_pass.__name__)
+            tried = [applied(subject, self.function, copied(s.gm), given[0], self.limit)[0] for s in steps]
+            made.rungs = [
+                Rung(s.label, s.stage, dict(one.matches), form_of(s.gm)) for s, one in zip(steps, tried, strict=True)
+            ]
+            made.rungs.append(Rung(HOOK, Stage.POSTGRAD, made.matches, made.before))
+            made.loss = loss_of(made.rungs, [ops(one.before) - ops(one.after) for one in tried])
+        return made
+
+    def _compiled(self, made: Examination, compilation: Compilation) -> list[Step]:
+        """Compile; what is raised becomes a finding. Returns the graphs before the lowering passes."""
+        steps: list[Step] = []
+
+        def exported(proceed: Callable[..., Any], program: Any, *args: Any, **kwargs: Any) -> Any:
+            steps.append(Step("torch.export's graph", Stage.CAPTURE, copied(program.graph_module)))
+            return proceed(program, *args, **kwargs)
+
+        with seam.subscribe(pre_export_lowering=exported):
             try:
                 compilation.run()
             except Stop:
                 pass
+            except PassStopped as stopped:
+                made.findings.append(Finding("timeout", str(stopped)))
             except Refused:
                 raise
             except Exception as error:
-                made.findings.append(Finding("crash", first_line(error)))
-        for done in applications[:1]:
-            self._said(made, done, subject, case)
-        return made
+                raised = any(error is own for own in self.raised)
+                said = first_line(error)
+                made.findings.append(
+                    Finding("raised", said) if raised else Finding("crash", f"with it, the compile fails: {said}")
+                )
+        if compilation.log.decomposed is not None:
+            steps.append(Step(DECOMPOSITIONS, Stage.DECOMPOSITION, compilation.log.decomposed))
+        return steps
 
     def _said(self, made: Examination, done: Application, subject: Subject, case: Case) -> None:
         made.matches = dict(done.matches) or {self.name: 0}
@@ -128,34 +183,65 @@ class TorchTensorRT:
 
     def _converted(self, made: Examination, compilation: Compilation) -> Examination:
         with self._counted() as converted:
-            try:
-                compilation.run()
-            except Refused:
-                raise
-            except Exception as error:
-                made.findings.append(Finding("raised", first_line(error)))
+            steps = self._compiled(made, compilation)
+        log = compilation.log
+        steps += _passes(log)
         made.matches = {self.name: len(converted)}
-        if compilation.log.lowered is not None:
-            made.before = form_of(compilation.log.lowered)
+        made.before = form_of(log.lowered) if log.lowered is not None else None
         made.nodes = [(self.name, converted)]
-        made.built = True
+        made.built = bool(log.engines)
+        made.rungs = [Rung(s.label, s.stage, {self.name: self._calls(s.gm)}, form_of(s.gm)) for s in steps]
+        if log.lowered is not None:
+            made.rungs.append(Rung(CHOICE, Stage.FUSION, made.matches, made.before))
+            made.loss = loss_of(made.rungs, [Counter([op_name(self.op)])] * len(steps))
         return made
+
+    def _calls(self, gm: fx.GraphModule) -> int:
+        """The nodes that the converter is for."""
+        return sum(node.op == "call_function" and node.target == self.op for node in gm.graph.nodes)
 
     @contextmanager
     def _counted(self) -> Iterator[list[str]]:
         converted: list[str] = []
-        support, function = self._support(), self.function
+        support, function = self.support, self.function
         assert support is not None and function is not None
 
         def counted(ctx: Any, target: Any, args: Any, kwargs: Any, name: str) -> Any:
             converted.append(name)
-            return function(ctx, target, args, kwargs, name)
+            try:
+                with limited(self.limit):
+                    return function(ctx, target, args, kwargs, name)
+            except Exception as error:
+                self.raised.append(error)
+                raise
 
         object.__setattr__(support, "converter_implementation", counted)
         try:
             yield converted
         finally:
             object.__setattr__(support, "converter_implementation", function)
+
+
+def _passes(log: CompileLog, until: str = "") -> list[Step]:
+    """The graph after every post-lowering pass of Torch-TensorRT's that changed it, up to the one of this name."""
+    runs = itertools.takewhile(lambda run: run.name != until, log.passes)
+    return [Step(f"the post-lowering pass {r.name}", Stage.POSTGRAD, r.graph) for r in runs if r.graph is not None]
+
+
+def loss_of(rungs: Sequence[Rung], replaced: Sequence[Counter[str]]) -> Loss | None:
+    """The step after which the pass finds less; None where it finds as much as at any step. `replaced` has, for every rung but the last, the
+    ops that the pass replaces there: one that the next graph does not have was decomposed."""
+    given = rungs[-1].total
+    last = next((i for i in reversed(range(len(rungs) - 1)) if rungs[i].total > given), None)
+    if last is None:
+        return None
+    before, after = rungs[last], rungs[last + 1]
+    step = after.label
+    if step == DECOMPOSITIONS and after.form is not None:
+        left = {op.target for op in after.form.calls()}
+        gone = [op for op in replaced[last] if op not in left]
+        step = f"the decomposition of {', '.join(gone)}" if gone else f"{step} ({ops_apart(before, after)})"
+    return Loss(after.stage, step, f"{before.total} in {before.label}, {after.total} after this step")
 
 
 def _compared(outcome: oracle.Outcome, reference: oracle.Reference) -> list[oracle.Difference]:
@@ -166,12 +252,14 @@ def _compared(outcome: oracle.Outcome, reference: oracle.Reference) -> list[orac
     return [d for d in oracle.compare(outcome, reference, strides=False, aliases=False) if d.where.startswith("output")]
 
 
-def applied(subject: Subject, function: Any, gm: fx.GraphModule, settings: Any) -> tuple[Application, fx.GraphModule]:
+def applied(
+    subject: Subject, function: Any, gm: fx.GraphModule, settings: Any, limit: float
+) -> tuple[Application, fx.GraphModule]:
     """A lowering pass run on a graph module: what it did, and the module that it returned."""
     done = Application("inference", copied(gm))
     result = gm
     try:
-        with limited(LIMIT), counting(subject, done):
+        with limited(limit), counting(subject, done):
             result = function(gm, settings)
     except (Exception, PassStopped) as error:
         done.error = error
@@ -180,8 +268,9 @@ def applied(subject: Subject, function: Any, gm: fx.GraphModule, settings: Any) 
         done.broken = f"it returned {type(result).__name__}, not a GraphModule"
         return done, gm
     done.broken = broken(result.graph)
+    if done.broken:
+        return done, gm
     done.after = copied(result)
     if not done.matches:
-        put_in = ops(done.after) - ops(done.before)
-        done.matches.update(put_in)
+        done.matches = rewritten(done.before, done.after)
     return done, result

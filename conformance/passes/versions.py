@@ -32,9 +32,17 @@ class History:
     def micrographs(self) -> list[str]:
         return list(dict.fromkeys(name for found in self.examined.values() for name in found))
 
-    def count(self, version: str, micrograph: str) -> str:
+    def patterns(self, micrograph: str) -> list[str]:
+        found = (self.examined[v][micrograph] for v in self.versions if micrograph in self.examined.get(v, {}))
+        return list(dict.fromkeys(name for each in found for name in each.matches))
+
+    def count(self, version: str, micrograph: str, pattern: str = "") -> str:
+        """Matches of one pattern or of all, and the kinds of what is wrong; `?` where nothing was said, `·` where it was not examined."""
         found = self.examined.get(version, {}).get(micrograph)
-        return "?" if found is None else "·" if found.skipped else str(found.total)
+        if found is None or found.skipped:
+            return "?" if found is None else "·"
+        count = found.matches.get(pattern, 0) if pattern else found.total
+        return ", ".join([str(count), *dict.fromkeys(finding.kind for finding in found.serious())])
 
     def changes(self) -> list[Change]:
         """Between each version and the one before it that has an answer."""
@@ -88,6 +96,8 @@ def ask(python: str, addresses: Sequence[str], arguments: Sequence[str]) -> dict
 
 def read(file: Path) -> dict[str, list[Examination]]:
     """What `conformance pass … --json > FILE` wrote."""
+    if not file.is_file():
+        raise UsageError(f"no file {file}: write it with `conformance pass … --json > {file}`")
     try:
         data = json.loads(file.read_text("utf-8"))
         return {address: [Examination.from_json(each) for each in found] for address, found in data["passes"].items()}

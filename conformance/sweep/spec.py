@@ -9,16 +9,17 @@ from pathlib import Path
 from typing import Any
 
 import msgspec
-from packaging.version import InvalidVersion, Version
+from packaging.version import Version
 
 from conformance.errors import UsageError
 from conformance.files import mismatch, read_toml
 from conformance.plan import THREADS
+from conformance.torch_versions import requirement, versions
 from conformance.virtualenvs import Recipe, install_options, suite_requirements
 
 NAME = re.compile(r"[A-Za-z0-9][\w.+-]{0,63}")
-RANGE = re.compile(r"(\d+)\.(\d+)\.\.(?:(\d+)\.)?(\d+)")
 NIGHTLY = re.compile(r"nightly(?:-(\d{1,2}))?")
+FORMS = "2.14.1, 2.14, 2.11..2.15 or nightly"
 FILES = ("folder", "expectations", "database")  # keys of the work that name a file: relative to the TOML file
 
 
@@ -190,13 +191,13 @@ def torch_environments(
     with commas. A backend that is a package of its own gets an environment of its own, for it pins a torch."""
     base = where or Environment(name="_")
     found = []
-    for label, requirement in (pin for word in words.split(",") for pin in _pins(word.strip(), base)):
+    for label, pinned in (pin for word in words.split(",") for pin in _pins(word.strip(), base)):
         for suffix, backends, packages in _companions(work.backends):
             found.append(
                 msgspec.structs.replace(
                     base,
                     name=f"torch-{label}{suffix}",
-                    packages=(requirement, *packages, *beside),
+                    packages=(pinned, *packages, *beside),
                     work=msgspec.structs.replace(work, backends=backends),
                 )
             )
@@ -205,19 +206,10 @@ def torch_environments(
 
 def _pins(word: str, where: Environment) -> list[tuple[str, str]]:
     """Names and requirements of torch."""
-    if match := RANGE.fullmatch(word):
-        major, low, last_major, high = match.groups()
-        if last_major not in (None, major) or int(low) > int(high):
-            raise UsageError(f"{word!r} is no range of torch: write it as 2.11..2.15, the older version first")
-        return [(f"{major}.{minor}", f"torch~={major}.{minor}.0") for minor in range(int(low), int(high) + 1)]
     if match := NIGHTLY.fullmatch(word):
         version = nightly(where, int(match[1] or 0))
-        return [(version, f"torch=={version}")]
-    try:
-        exact = len(Version(word).release) >= 3
-    except InvalidVersion:
-        raise UsageError(f"{word!r} is no version of torch: write 2.14.1, 2.14, 2.11..2.15 or nightly") from None
-    return [(word, f"torch=={word}" if exact else f"torch~={word}.0")]
+        return [(version, requirement(version))]
+    return [(version, requirement(version)) for version in versions(word, FORMS)]
 
 
 def nightly(where: Environment, back: int) -> str:

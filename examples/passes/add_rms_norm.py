@@ -33,7 +33,7 @@ def add_then_norm(x: torch.Tensor, residual: torch.Tensor, weight: torch.Tensor)
     total = x + residual
     wide = total.to(torch.float32)
     normal = wide * torch.rsqrt(wide.pow(2).mean(-1, keepdim=True) + EPS)
-    return weight * normal.to(BF16), total
+    return weight * normal.to(total.dtype), total
 
 
 def replacement(x: torch.Tensor, residual: torch.Tensor, weight: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:

@@ -13,6 +13,7 @@ EPS = 1e-6
 micrographs = "parallel.*"
 if not dist.is_initialized():
     dist.init_process_group("fake", store=FakeStore(), rank=0, world_size=2)
+assert dist.group.WORLD is not None
 GROUP = dist.group.WORLD.group_name
 collectives = torch.ops._c10d_functional
 

@@ -9,15 +9,17 @@ import pytest
 
 from conformance.errors import UsageError
 from conformance.passes.compare import change, generalized
-from conformance.passes.environments import installed, python_for, wanted
+from conformance.passes.environments import installed, python_for
 from conformance.passes.examination import Examination
 from conformance.passes.form import Form, Op, Ref, difference, side_by_side
 from conformance.passes.near_miss import matches
 from conformance.passes.pattern import Call, Input, Pattern, to_json
 from conformance.passes.report import change_lines
 from conformance.passes.rungs import CAPTURED, DECOMPOSED, EAGER, HOOK, Rung
+from conformance.passes.soundness import Finding
 from conformance.passes.versions import History, read
 from conformance.stage import Stage
+from conformance.torch_versions import requirement, versions
 
 
 def form(*calls: tuple[str, str, tuple[Any, ...]]) -> Form:
@@ -49,11 +51,24 @@ def test_a_decomposition_that_one_version_no_longer_does_is_named() -> None:
     new = examination("2.12.0", {EAGER: WHOLE, CAPTURED: WHOLE, DECOMPOSED: WHOLE, HOOK: WHOLE})
     moved = change(old, new)
     assert moved is not None and moved.stage is Stage.DECOMPOSITION
-    assert moved.step == "Inductor's decompositions (mul, add became addcmul)"
+    assert moved.step == "the decomposition of addcmul, which only torch 2.11.0 does"
     assert moved.derived == "" and "no one pattern matches both" in moved.why
     lines = change_lines(moved)
     assert "norms.one: p 1 with torch 2.11.0, p 0 with torch 2.12.0" in lines
     assert any("|" in line and "addcmul" in line for line in lines)
+
+
+def test_a_decomposition_that_makes_something_else_is_named_by_the_op_that_it_is_of() -> None:
+    norm = form(("norm_1", "norm", (Ref("x"),)))
+    one = form(("a", "sqrt", (Ref("x"),)), ("b", "reciprocal", (Ref("a"),)), ("c", "mul", (Ref("x"), Ref("b"))))
+    two = form(("a", "rsqrt", (Ref("x"),)), ("c", "mul", (Ref("x"), Ref("a"))))
+    pattern = Pattern("p", (Call(("reciprocal",), (Call(("sqrt",), (Input("x"),)),)),))
+    old = examination("2.13.0", {CAPTURED: norm, DECOMPOSED: one, HOOK: one}, pattern)
+    new = examination("2.14.1", {CAPTURED: norm, DECOMPOSED: two, HOOK: two}, pattern)
+    for made in (old, new):
+        made.rungs[1].origins = {"a": "norm", "b": "norm"}
+    moved = change(old, new)
+    assert moved is not None and moved.step == "the decomposition of norm (sqrt, reciprocal became rsqrt)"
 
 
 def test_the_same_graph_and_pattern_leave_only_the_matcher() -> None:
@@ -101,6 +116,8 @@ def test_a_history_is_a_table_of_counts_with_every_change() -> None:
     history.examined["2.13"] = {"norms.one": examination("2.13.0", {DECOMPOSED: WHOLE, HOOK: WHOLE})}
     assert [history.count(version, "norms.one") for version in history.versions] == ["1", "?", "0"]
     assert [(made.old.torch, made.new.torch) for made in history.changes()] == [("2.11.0", "2.13.0")]
+    history.examined["2.13"]["norms.one"].findings = [Finding("wrong_result", "output 0")]
+    assert history.count("2.13", "norms.one", "p") == "0, wrong_result" and history.patterns("norms.one") == ["p"]
 
 
 def test_graphs_that_differ_in_names_alone_are_the_same() -> None:
@@ -114,15 +131,27 @@ def test_graphs_that_differ_in_names_alone_are_the_same() -> None:
 
 
 def test_ranges_of_versions_are_read() -> None:
-    assert wanted("2.11..2.13") == ["2.11", "2.12", "2.13"]
-    assert wanted("2.15,2.14.1") == ["2.15", "2.14.1"]
-    for wrong in ("2.x", "newest", "2.11..", "1.0..1.5"):
-        with pytest.raises(UsageError):
-            wanted(wrong)
+    assert versions("2.11..2.13") == versions("2.11..13") == ["2.11", "2.12", "2.13"]
+    assert versions("2.15, 2.14.1,2.15") == ["2.15", "2.14.1"]
+    for wrong in ("2.x", "newest", "2.11..", "2.11.0..2.15.0", "2.15..2.11", "2.11..3.1", "", "nightly"):
+        with pytest.raises(UsageError, match=r"is no (version|range) of torch: write "):
+            versions(wrong)
+
+
+def test_a_version_without_a_patch_number_is_its_newest_patch() -> None:
+    assert [requirement(version) for version in ("2.14", "2.14.0", "2.16.0.dev20261101")] == [
+        "torch~=2.14.0",
+        "torch==2.14.0",
+        "torch==2.16.0.dev20261101",
+    ]
 
 
 def test_a_given_interpreter_is_taken_before_one_is_installed(tmp_path: Any) -> None:
     known = {"2.14.0": "a", "2.14.1": "b", "2.15.0+cu132": "c"}
     assert (python_for("2.14", known), python_for("2.14.0", known), python_for("2.15", known)) == ("b", "a", "c")
     with pytest.raises(UsageError, match="no Python in"):
+        installed([str(tmp_path)])
+    (tmp_path / "bin").mkdir()
+    (tmp_path / "bin" / "python").symlink_to("/bin/false")
+    with pytest.raises(UsageError, match="lacks torch"):
         installed([str(tmp_path)])

@@ -67,6 +67,13 @@ def test_a_callers_mistakes_are_one_line(project: Path, capsys: pytest.CaptureFi
         ([f"{file}:mine", "fuse_norm"], "not both"),
         ([f"{file}:mine", "--hook", "pregrad"], "unknown hook 'pregrad': did you mean pre_grad"),
         ([f"{file}:mine", "-m", "nothing.*"], "unknown micrograph"),
+        ([f"{file}:mine", "-b", "tensorrt"], "did you mean torch_tensorrt?"),
+        ([f"{file}:mine", "--against", f"{project}/no.json"], "no.json: write it with `conformance pass … --json >"),
+        ([f"{file}:mine", "--torch", "2.15..2.11"], "the older version first"),
+        ([f"{file}:mine", "--torch", "2.15", "--pin", "test_counts.py"], "--pin is for one version of torch"),
+        ([f"{file}:mine", "-b", "autodeploy", "--build"], "--build is for Inductor's passes"),
+        ([file], f"which object of {file}?"),
+        ([f"{project}/passes/micrographs/own.py:One"], "One is a module, not a pass"),
     ]:
         assert call(*arguments) == 2
         complaint = capsys.readouterr().err.strip()
@@ -106,12 +113,31 @@ def test_a_pass_is_examined_pinned_and_the_pinned_file_runs(project: Path, capfd
     }
     assert found["own.swapped"]["misses"][0]["differences"][0]["kind"] == "order"
     text = pinned.read_text()
-    assert "'../passes/mine.py:mine'" in text and str(project) not in text
+    assert '"../passes/mine.py:mine"' in text and 'FOLDERS = ["../passes/micrographs"]' in text
     assert pytest.main([str(pinned), "-q", "-p", "no:cacheprovider", "--rootdir", str(project)]) == 0
     wrong = project / "tests" / "test_other_counts.py"
-    wrong.write_text(text.replace("{'twice': 0}", "{'twice': 1}"))
+    wrong.write_text(text.replace('"twice": 0', '"twice": 1'))
     assert pytest.main([str(wrong), "-q", "-p", "no:cacheprovider", "--rootdir", str(project)]) == 1
     assert "the other way round" in capfd.readouterr().out
+
+
+def test_what_was_asked_of_the_command_is_pinned_with_the_counts(
+    project: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from conformance.passes.examination import Examination
+    from conformance.passes.pin import write
+
+    monkeypatch.chdir(project)
+    made = Examination("mine", "own.one", "sm_90", "2.15.0", {"twice": 0})
+    asked = {"micrograph": ("own.*",), "micrographs": Path("more"), "target": "sm_90", "hook": "joint_pre"}
+    text = write(Path("tests/test_counts.py"), {"passes/mine.py:mine": [made]}, asked).read_text()
+    command = "passes/mine.py:mine -m 'own.*' --micrographs more -t sm_90 --hook joint_pre --pin tests/test_counts.py"
+    assert f"conformance pass {command}\n" in text and str(project) not in text
+    pinned: dict[str, Any] = {}
+    exec(text, pinned)
+    assert pinned["COUNTS"] == {"../passes/mine.py:mine": {"own.one": {"twice": 0}}}
+    assert pinned["FOLDERS"] == ["../passes/micrographs", "../more"]
+    assert (pinned["TARGET"], pinned["HOOK"]) == ("sm_90", "joint_pre")
 
 
 def test_every_example_says_how_it_is_run() -> None:

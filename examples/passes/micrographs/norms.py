@@ -27,7 +27,7 @@ class AddNorm(Micrograph):
         total = x + residual
         wide = total.to(torch.float32)
         normal = wide * torch.rsqrt(wide.pow(2).mean(self.dim, keepdim=True) + 1e-6)
-        return self.weight * normal.to(BF16), total
+        return self.weight * normal.to(total.dtype), total
 
 
 class AddNormPositiveDim(AddNorm):
@@ -51,7 +51,7 @@ class AddNormScaled(Micrograph):
         total = torch.add(x, residual, alpha=2)
         wide = total.to(torch.float32)
         normal = wide * torch.rsqrt(wide.pow(2).mean(-1, keepdim=True) + 1e-6)
-        return self.weight * normal.to(BF16), total
+        return self.weight * normal.to(total.dtype), total
 
 
 class AddFunctionalNorm(Micrograph):

@@ -24,7 +24,7 @@ class AllReduceNorm(Micrograph):
         self.down, self.weight = weight(64, 32), parameter(64)
 
     def reduced(self, x: torch.Tensor) -> torch.Tensor:
-        name = dist.group.WORLD.group_name
+        name = dist.group.WORLD.group_name  # type: ignore[union-attr]
         calls = torch.ops._c10d_functional
         return calls.wait_tensor(calls.all_reduce(x, "sum", name))
 
