@@ -31,9 +31,11 @@ from conformance.report.document import console
 @click.option("--json", "as_json", is_flag=True, help="print the numbers as JSON")
 def bench(glob: str, part: tuple[str, ...], as_json: bool) -> int:
     """Traced ÷ bare compile; the suite ÷ bare compiles; a second run ÷ the first."""
+    from conformance import backends
     from conformance.library import load
 
-    names = select(load(), glob, "micrograph")
+    inductor = backends.get("inductor")
+    names = select([name for name, one in load().items() if inductor.takes(one)], glob, "micrograph")
     rows: list[tuple[str, float, str]] = []
     progress = Console(stderr=True)
     if not part or "trace" in part:
