@@ -92,7 +92,9 @@ def select_cells(
     )
     if not cells:
         wanted = sorted({one for name in names for one in micrographs[name].backends})
-        raise UsageError(f"{names[0]} is for {', '.join(wanted)} only, not for {chosen[0].name}: choose another backend")
+        raise UsageError(
+            f"{names[0]} is for {', '.join(wanted)} only, not for {chosen[0].name}: choose another backend"
+        )
     return cells
 
 

@@ -11,6 +11,7 @@ import torch
 from torch import nn
 from torch.export import Dim, ExportedProgram
 
+from conformance import scenario
 from conformance.backends.base import Case
 from conformance.errors import first_line
 from conformance.inputs import Tensor, size_of
@@ -23,7 +24,9 @@ REFUSALS = (
     "ConstraintViolationError",
     "GuardOnDataDependentSymNode",
     "UnsupportedOperatorException",
+    "UncapturedHigherOrderOpError",
 )
+REFUSAL_TEXTS = ("Unsupported input type",)  # it has no class of its own
 
 
 class Refused(Exception):
@@ -42,6 +45,8 @@ def capture(case: Case, module: nn.Module, torch_tensorrt: Any) -> Captured:
     if any(isinstance(spec, Tensor) and spec.grad for spec in case.micrograph.inputs):
         raise Refused("Torch-TensorRT compiles inference only: the micrograph asks for gradients")
     inputs = case.inputs()
+    if why := scenario.not_callable(module, inputs):
+        raise Refused(f"torch.export needs the arguments of the call: {why}")
     dynamic = case.micrograph.contract.capture.dynamic
     specialized: dict[str, str] = {}
     try:
@@ -60,7 +65,7 @@ def _export(module: nn.Module, inputs: tuple[Any, ...], dynamic_shapes: Any) -> 
         with torch.no_grad():
             return torch.export.export(module, clone_inputs(inputs), dynamic_shapes=dynamic_shapes, strict=False)
     except Exception as error:
-        if type(error).__name__ in REFUSALS:
+        if type(error).__name__ in REFUSALS or str(error).startswith(REFUSAL_TEXTS):
             raise Refused(f"torch.export does not take it: {first_line(error)}") from error
         raise
 

@@ -122,6 +122,8 @@ class TorchTensorRTCompiled(Compiled):
     def _failed(self, stage: Stage) -> Observation:
         log = self.recording
         assert log.error is not None
+        if self.case.micrograph.contract.runtime.raises:
+            return self._refused(stage)
         if stage is not log.reached:
             return Observation.says(Verdict.BLOCKED, f"{log.reached} failed")
         if isinstance(log.error, (Refused, NotImplementedError)):
@@ -130,6 +132,16 @@ class TorchTensorRTCompiled(Compiled):
             )
         told = {"warnings": "\n".join(log.warnings), "traceback": "".join(traceback.format_exception(log.error))}
         return Observation(texts=told, findings=[Finding(Kind.CRASH, BUILD_RAISES, first_line(log.error))])
+
+    def _refused(self, stage: Stage) -> Observation:
+        """Eager refuses the program as well: to raise is right, and what comes after cannot be observed."""
+        log = self.recording
+        assert log.error is not None
+        if stage is log.reached:
+            return Observation({"refuses": type(log.error).__name__}, {"error": first_line(log.error)})
+        return Observation.says(
+            Verdict.UNAVAILABLE, f"the compiler refuses the program in {log.reached}, as eager does"
+        )
 
     def _capture(self) -> Observation:
         captured = self.compilation.captured

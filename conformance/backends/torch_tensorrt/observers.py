@@ -130,6 +130,7 @@ def codegen(log: CompileLog, capability: str) -> Observation:
             f"{e.name}.{out}": f"{source} ({kind})" for e in log.engines for out, (source, kind) in e.aliased_io.items()
         },
         "promoted_outputs": [f"{e.name}.{name}" for e in log.engines for name in e.outputs[e.user_outputs :]],
+        "converted_otherwise": {f"{e.name}.{node}": said for e in log.engines for node, said in e.unlike.items()},
         "compute_capability": capability,
         "plan_bytes": sum(len(engine.plan) for engine in log.engines),
     }
