@@ -24,9 +24,9 @@ REFUSALS = (
     "ConstraintViolationError",
     "GuardOnDataDependentSymNode",
     "UnsupportedOperatorException",
-    "UncapturedHigherOrderOpError",
 )
-REFUSAL_TEXTS = ("Unsupported input type",)  # it has no class of its own
+# Refusals that have no class of their own: of torch.export, and of Torch-TensorRT's parsing of inputs.
+REFUSAL_TEXTS = ("Unsupported input type", "Invalid input type", "Could not infer dtype of")
 
 
 class Refused(Exception):
@@ -60,12 +60,17 @@ def capture(case: Case, module: nn.Module, torch_tensorrt: Any) -> Captured:
     return Captured(program, _specs(case, inputs, dynamic, torch_tensorrt), [*dynamic], specialized)
 
 
+def refuses(error: BaseException) -> bool:
+    """Does Torch-TensorRT say that it does not take this kind of program, or of input?"""
+    return isinstance(error, (Refused, NotImplementedError)) or str(error).startswith(REFUSAL_TEXTS)
+
+
 def _export(module: nn.Module, inputs: tuple[Any, ...], dynamic_shapes: Any) -> ExportedProgram:
     try:
         with torch.no_grad():
             return torch.export.export(module, clone_inputs(inputs), dynamic_shapes=dynamic_shapes, strict=False)
     except Exception as error:
-        if type(error).__name__ in REFUSALS or str(error).startswith(REFUSAL_TEXTS):
+        if type(error).__name__ in REFUSALS or refuses(error):
             raise Refused(f"torch.export does not take it: {first_line(error)}") from error
         raise
 

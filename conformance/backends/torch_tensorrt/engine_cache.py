@@ -229,7 +229,8 @@ def _others(value: Any) -> Iterator[Any]:
         yield value - 1
     if isinstance(value, (list, tuple)) and value and all(isinstance(v, int) for v in value):
         yield [*value[:-1], value[-1] + 1]
-        yield [*reversed(value)] if len(set(value)) > 1 else [*value[:-1], value[-1] - 1]
+        turned = [*reversed(value)]
+        yield turned if turned != [*value] else [*value[:-1], value[-1] - 1]
 
 
 def _swappable(node: fx.Node) -> bool:

@@ -18,14 +18,15 @@ from conformance.trace import Observation, digest
 from conformance.verdict import Finding, Kind, Verdict
 
 
-def capture(log: CompileLog, captured: Captured, breaks: bool) -> Observation:
+def capture(log: CompileLog, captured: Captured, several: bool) -> Observation:
+    """`several`: the contract promises graph breaks or more than one graph."""
     gm = captured.program.graph_module
     facts: dict[str, Any] = {
         "ops": _counted(gm),
         "inputs": len(captured.program.graph_signature.user_inputs),
         "dynamic": captured.dynamic,
     }
-    if not breaks:  # export gives one graph or none: a contract that asks for a break is not export's to keep
+    if not several:  # export gives one graph or none: a contract that asks for more is not export's to keep
         facts |= {"graphs": int(bool(facts["ops"])), "breaks": 0}
     if captured.specialized:
         facts["specialized"] = sorted(captured.specialized)
