@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import dataclass
 from typing import Any
 
 import torch
@@ -23,11 +24,21 @@ DTYPES: dict[str, tuple[torch.dtype, ...]] = {
 }
 
 
-def unlike(node: fx.Node, result: Any) -> str:
-    """In what a converter's result differs from its node: `INT32 for bfloat16`, `[3] for [4]`; empty where it does not."""
+@dataclass(frozen=True)
+class Unlike:
+    """In what a converter's result differs from its node: `INT32 for bfloat16`, `[3] for [4]`. `wrong`: it cannot be right, as a float is
+    no integer and the shape is another one; a wider or narrower float may be."""
+
+    said: str
+    wrong: bool
+
+
+def unlike(node: fx.Node, result: Any) -> Unlike | None:
+    """In what a converter's result differs from the node that it was made for; None where it does not."""
     if node.op != "call_function":
-        return ""
-    return "; ".join(said for value, tensor in _pairs(node.meta.get("val"), result) if (said := _unlike(value, tensor)))
+        return None
+    differences = (_unlike(value, tensor) for value, tensor in _pairs(node.meta.get("val"), result))
+    return next((one for one in differences if one is not None), None)
 
 
 def _pairs(value: Any, result: Any) -> Iterator[tuple[torch.Tensor, Any]]:
@@ -38,18 +49,17 @@ def _pairs(value: Any, result: Any) -> Iterator[tuple[torch.Tensor, Any]]:
             yield one, tensor
 
 
-def _unlike(value: torch.Tensor, tensor: Any) -> str:
+def _unlike(value: torch.Tensor, tensor: Any) -> Unlike | None:
     name = tensor.dtype.name
     if value.dtype not in DTYPES.get(name, (value.dtype,)):
-        return f"{name} for {str(value.dtype).removeprefix('torch.')}"
+        wrong = value.dtype.is_floating_point and not DTYPES[name][0].is_floating_point
+        return Unlike(f"{name} for {str(value.dtype).removeprefix('torch.')}", wrong)
     try:
         shape = list(tensor.shape)
     except ValueError:  # the network cannot infer it
-        return ""
+        return None
     sizes = [size if isinstance(size, int) else -1 for size in value.shape]
     if sizes == [] and shape == [1]:  # a number is often given a dim
-        return ""
-    known = len(shape) == len(sizes) and all(
-        -1 in pair or pair[0] == pair[1] for pair in zip(shape, sizes, strict=True)
-    )
-    return "" if known else f"{shape} for {sizes}"
+        return None
+    same = len(shape) == len(sizes) and all(-1 in pair or pair[0] == pair[1] for pair in zip(shape, sizes, strict=True))
+    return None if same else Unlike(f"{shape} for {sizes}", wrong=True)

@@ -233,8 +233,8 @@ class Instrument:
             engine.layers.append(Layer(layer.name, layer.type.name, op_name(node.target), node.name))
         if node.op == "call_function":
             engine.layers_per_op[op_name(node.target)] += network.num_layers - first
-        if said := unlike(node, result):
-            engine.unlike[node.name] = f"{op_name(node.target)}: {said}"
+        if (difference := unlike(node, result)) is not None:
+            engine.unlike[f"{op_name(node.target)} ({node.name})"] = difference
         for entry in getattr(interpreter.ctx, "aliased_outputs", ())[aliased:]:
             engine.writes[entry.input_binding_name] = node.name
         return result

@@ -13,7 +13,7 @@ from conformance import graphs
 from conformance.backends.torch_tensorrt.capture import Captured
 from conformance.backends.torch_tensorrt.compile_log import CompileLog, Engine, shown
 from conformance.backends.torch_tensorrt.seam import outside, seam
-from conformance.checks.measured import CACHE_WRITE, COMPILE_WRITES, DIM_SPECIALIZED
+from conformance.checks.measured import CACHE_WRITE, COMPILE_WRITES, CONVERTED, DIM_SPECIALIZED
 from conformance.trace import Observation, digest
 from conformance.verdict import Finding, Kind, Verdict
 
@@ -131,7 +131,7 @@ def codegen(log: CompileLog, capability: str) -> Observation:
             f"{e.name}.{out}": f"{source} ({kind})" for e in log.engines for out, (source, kind) in e.aliased_io.items()
         },
         "promoted_outputs": [f"{e.name}.{name}" for e in log.engines for name in e.outputs[e.user_outputs :]],
-        "converted_otherwise": {f"{e.name}.{node}": said for e in log.engines for node, said in e.unlike.items()},
+        "converted_otherwise": {f"{e.name}: {node}": one.said for e in log.engines for node, one in e.unlike.items()},
         "compute_capability": capability,
         "plan_bytes": sum(len(engine.plan) for engine in log.engines),
     }
@@ -139,7 +139,7 @@ def codegen(log: CompileLog, capability: str) -> Observation:
         facts["programs"] = sum(bool(engine.plan) for engine in log.engines)
     texts = {f"network {engine.name}": _network(engine) for engine in log.engines}
     texts |= {f"built layers of {engine.name}": "\n".join(engine.built) for engine in log.engines}
-    return Observation(facts, texts, findings=list(_miswritten(log)))
+    return Observation(facts, texts, findings=[*_miswritten(log), *_misconverted(log)])
 
 
 # --------------------------------------------------------------------------------------------- details
@@ -230,6 +230,13 @@ def _network(engine: Engine) -> str:
     lines += [f"aliased: {out} is {source} ({kind})" for out, (source, kind) in engine.aliased_io.items()]
     lines += [f"{layer.type:24} {layer.op:32} {layer.name}" for layer in engine.layers]
     return "\n".join(lines)
+
+
+def _misconverted(log: CompileLog) -> Iterator[Finding]:
+    """What comes after the first is mostly its consequence."""
+    for engine in log.engines:
+        wrong = [f"{node}: the layers give {one.said}" for node, one in engine.unlike.items() if one.wrong]
+        yield from (Finding(Kind.BAD_CODE, CONVERTED, detail) for detail in wrong[:1])
 
 
 def _miswritten(log: CompileLog) -> Iterator[Finding]:
