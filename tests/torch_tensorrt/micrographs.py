@@ -218,13 +218,13 @@ class Fraction(Micrograph):
 
 
 class Refused(Micrograph):
-    """Eager refuses the product of two dtypes."""
+    """Eager refuses the product of two dtypes, and torch.export does."""
 
-    inputs = (Tensor("2 4", torch.float16), Tensor("4 3"))
+    inputs = (Tensor("2 3 4", torch.float16), Tensor("2 4 5"))
     contract = Contract(runtime=Runtime(raises=True))
 
     def forward(self, x, y):
-        return x @ y
+        return torch.matmul(x, y)
 
 
 class ComplexOutput(Micrograph):
