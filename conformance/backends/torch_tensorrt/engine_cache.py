@@ -20,7 +20,7 @@ from torch.fx.node import map_arg
 from conformance import graphs, oracle
 from conformance.backends.base import Case
 from conformance.backends.torch_tensorrt.compilation import Compilation
-from conformance.backends.torch_tensorrt.compile_log import CompileLog, Engine, snapshot
+from conformance.backends.torch_tensorrt.compile_log import CompileLog, Engine, ops, snapshot
 from conformance.backends.torch_tensorrt.instrument import Instrument
 from conformance.backends.torch_tensorrt.program import state_of
 from conformance.backends.torch_tensorrt.seam import seam
@@ -73,6 +73,8 @@ def counting() -> Any:
 def observe_cache(case: Case, log: CompileLog) -> Observation:
     """Drive the engine cache with the engines of a compile."""
     engines = log.engines
+    if not engines and log.lowered is not None and not ops(log.lowered):
+        return Observation.says(Verdict.UNAVAILABLE, "there is nothing to compute, and no engine to cache")
     if not engines:
         return Observation.says(Verdict.FALLBACK, "there is no engine to cache: every op stayed in PyTorch")
     probe = Probe(case.target)
