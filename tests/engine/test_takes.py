@@ -13,7 +13,7 @@ from conformance.library import load
 from conformance.plan import select_cells
 from conformance.report.load import load as load_records
 from conformance.report.matrix import combine
-from conformance.report.upstream import reports
+from conformance.report.upstream import ALIVE, reports
 from tests.support.samples import cell, write_record
 
 ONE = "upstream.tensorrt_dtype.where_of_bfloats"
@@ -58,6 +58,21 @@ def test_a_report_is_shown_in_columns_of_its_compiler(tmp_path: Path) -> None:
         "pytorch/TensorRT#2": ["torch_tensorrt"],
         "someone/else#3": ["inductor_cudagraphs", "torch_tensorrt"],
     }
+
+
+def test_what_is_known_to_be_another_defect_is_not_the_report(tmp_path: Path) -> None:
+    def state(**line: object) -> str:
+        cells = [
+            cell("codegen/inductor/cpu/a.b", "xfail", upstream=["pytorch/pytorch#7"], **line),
+            cell("runtime/inductor/cpu/a.b"),
+        ]
+        (report,) = reports(combine(load_records([write_record(tmp_path / "run.jsonl", cells)])))
+        return next(iter(report.sightings.values())).state
+
+    assert state(url="https://github.com/pytorch/pytorch/issues/7") == ALIVE
+    assert state() == ALIVE
+    assert state(url="reports/repros/another.py") != ALIVE
+    assert state(url="https://github.com/pytorch/pytorch/issues/77") != ALIVE
 
 
 class _Two(nn.Module):
