@@ -252,26 +252,32 @@ def _swappable(node: fx.Node) -> bool:
 
 def _is_twin(node: fx.Node, args: tuple[Any, ...]) -> bool:
     """Does the op take these arguments, and give other values in tensors of the same shapes and dtypes? It is run: fake tensors take
-    arguments that the op itself refuses, and some arguments change nothing (the padding index of an embedding)."""
+    arguments that the op itself refuses, and some arguments change nothing (the padding index of an embedding). Integers are zeros and ones,
+    which are indices as well; where the op refuses zeros, ones and twos."""
+    return any(_computes_another(node, args, least) for least in (0, 1))
+
+
+def _computes_another(node: fx.Node, args: tuple[Any, ...], least: int) -> bool:
+    def run(arguments: tuple[Any, ...]) -> Any:
+        values, keywords = map_arg((arguments, node.kwargs), lambda source: _drawn(source, least))
+        return node.target(*values, **keywords)  # type: ignore[operator]
+
     try:
-        values, keywords = map_arg((args, node.kwargs), _drawn)
-        given = node.target(*values, **keywords)  # type: ignore[operator]
-        values, keywords = map_arg((node.args, node.kwargs), _drawn)
-        own = node.target(*values, **keywords)  # type: ignore[operator]
+        given, own = run(args), run(node.args)
         return _signature(given) == _signature(own) and not _same_values(given, own)
     except Exception:
         return False
 
 
-def _drawn(node: fx.Node) -> Any:
-    """Values for a node, the same at every call: floats of all sizes, and zeros and ones, which are indices as well."""
+def _drawn(node: fx.Node, least: int) -> Any:
+    """Values for a node, the same at every call."""
     generator = torch.Generator().manual_seed(zlib.crc32(node.name.encode()))
 
     def draw(value: torch.Tensor) -> torch.Tensor:
         sizes = [int(size) for size in value.shape]
         if value.dtype.is_floating_point:
             return torch.randn(sizes, generator=generator).to(value.dtype)
-        return torch.randint(0, 2, sizes, generator=generator).to(value.dtype)
+        return torch.randint(least, least + 2, sizes, generator=generator).to(value.dtype)
 
     value = node.meta["val"]
     if isinstance(value, (tuple, list)):
