@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import difflib
+import re
 import traceback
 from collections.abc import Iterable
 from pathlib import Path
@@ -22,8 +23,13 @@ def unknown(what: str, name: str, known: Iterable[str]) -> UsageError:
     names = sorted(known)
     near = difflib.get_close_matches(name[:200], names[:20_000], n=3)
     hint = f"did you mean {' or '.join(near)}? " if near else ""
-    listed = ", ".join(names[:12]) + (f" and {len(names) - 12} more" if len(names) > 12 else "")
-    return UsageError(f"unknown {what} {name!r}: {hint}known: {listed or 'none'}")
+    return UsageError(f"unknown {what} {name!r}: {hint}known: {few(names, 12) or 'none'}")
+
+
+def few(names: Iterable[str], limit: int) -> str:
+    """`add, sub, mul and 12 more`"""
+    listed = list(names)
+    return ", ".join(listed[:limit]) + (f" and {len(listed) - limit} more" if len(listed) > limit else "")
 
 
 def encodable(text: str) -> str:
@@ -59,6 +65,17 @@ def _place(error: BaseException) -> str:
     """Where it was raised: all that is known of an error without text."""
     frames = traceback.extract_tb(error.__traceback__)
     return f" in {Path(frames[-1].filename).name}, line {frames[-1].lineno}: {frames[-1].line}" if frames else ""
+
+
+def program_line(stack: str) -> str:
+    """The innermost line of the program in a stack trace: `file.py:14: return x * 9`."""
+    lines = [line.strip() for line in stack.splitlines() if line.strip(" \t~^")]
+    at = next((number for number in reversed(range(len(lines))) if lines[number].startswith("File ")), None)
+    if at is None:
+        return ""
+    match = re.match(r'File "([^"]+)", line (\d+)', lines[at])
+    code = lines[at + 1] if at + 1 < len(lines) else ""
+    return f"{Path(match[1]).name}:{match[2]}: {code}" if match else code
 
 
 class NotInEager(Exception):

@@ -26,7 +26,7 @@ from conformance.stage import STAGES, Stage
 from conformance.verdict import Verdict
 
 PROPERTY = "conformance"
-pytest_plugins = ["conformance.fuzz.pytest_plugin"]
+pytest_plugins = ["conformance.fuzz.pytest_plugin", "conformance.ops.pytest_plugin"]
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:

@@ -9,6 +9,7 @@ import subprocess
 import sys
 import tempfile
 import time
+from collections.abc import Callable
 from pathlib import Path
 
 import click
@@ -17,62 +18,11 @@ from rich.table import Table
 
 from conformance import paths
 from conformance.cell import select
+from conformance.commands.bench_runs import Row, scaling, startup
 from conformance.report.document import console
 
 
-@click.command("bench")
-@click.option("-m", "--micrograph", "glob", default="[nmp][oau]*.[a-m]*", metavar="GLOB", help="what to measure on")
-@click.option(
-    "--part",
-    type=click.Choice(["trace", "suite", "headless", "tensorrt", "fuzz"]),
-    multiple=True,
-    help="only these parts",
-)
-@click.option("--json", "as_json", is_flag=True, help="print the numbers as JSON")
-def bench(glob: str, part: tuple[str, ...], as_json: bool) -> int:
-    """Traced ÷ bare compile; the suite ÷ bare compiles; a second run ÷ the first."""
-    from conformance import backends
-    from conformance.library import load
-
-    inductor = backends.get("inductor")
-    names = select([name for name, one in load().items() if inductor.takes(one)], glob, "micrograph")
-    rows: list[tuple[str, float, str]] = []
-    progress = Console(stderr=True)
-    if not part or "trace" in part:
-        with progress.status(f"bare and traced compiles of {len(names)} micrographs"):
-            rows.append(_trace(names))
-    if not part or "suite" in part:
-        with progress.status(f"bare compiles, then two runs of the suite on {len(names)} micrographs"):
-            rows += _suite(names)
-    if "headless" in part:
-        from conformance.headless import bench as headless
-
-        with progress.status(f"C++ for the CPU, Triton for one target and for four: {len(names)} micrographs"):
-            rows += headless.measure(names)
-    if "tensorrt" in part:
-        rows += _tensorrt(names)
-    if "fuzz" in part:
-        from conformance.fuzz.bench import measure
-
-        measured = measure()
-        rows.append(("fuzzing ÷ a loop that compiles every example, examples a minute", measured["times"], "≥ 20"))
-        rows.append(("fuzzing ÷ NNSmith's rate of checked cases", measured["times_nnsmith"], "≥ 10"))
-        rows.append(("graphs made up, compiled and checked, a minute", measured["graphs_per_minute"], ""))
-        rows.append(("inputs checked on such graphs, a minute", measured["graph_examples_per_minute"], "≥ 160"))
-        rows.append(("the same ÷ NNSmith's rate of checked cases", measured["graph_times_nnsmith"], "≥ 10"))
-    if as_json:
-        click.echo(json.dumps([{"what": what, "value": value, "goal": goal} for what, value, goal in rows], indent=2))
-        return 0
-    table = Table(box=None, header_style="bold")
-    for column in ("measured in this run", "value", "goal"):
-        table.add_column(column)
-    for what, value, goal in rows:
-        table.add_row(what, f"{value:.2f}", goal)
-    console().print(table)
-    return 0
-
-
-def _trace(names: list[str]) -> tuple[str, float, str]:
+def _trace(names: list[str]) -> list[Row]:
     """Alternately, so that a busy machine is busy for both."""
     import torch
 
@@ -104,7 +54,7 @@ def _trace(names: list[str]) -> tuple[str, float, str]:
                     oracle.run(torch.compile(module), case.inputs(0), module)
             spent[way] = min(spent.get(way, 1e9), time.perf_counter() - start)
         ratios.append(spent["traced"] / spent["bare"])
-    return f"traced compile ÷ bare torch.compile, median of {len(names)}", statistics.median(ratios), "≤ 1.15"
+    return [(f"traced compile ÷ bare torch.compile, median of {len(names)}", statistics.median(ratios), "≤ 1.15")]
 
 
 BARE = """
@@ -129,7 +79,7 @@ print(time.perf_counter() - start)
 """
 
 
-def _suite(names: list[str]) -> list[tuple[str, float, str]]:
+def _suite(names: list[str]) -> list[Row]:
     env = {**os.environ, "PYTHONPATH": paths.import_path()}
     with tempfile.TemporaryDirectory() as home:
         start = time.perf_counter()
@@ -153,7 +103,7 @@ def _suite(names: list[str]) -> list[tuple[str, float, str]]:
     ]
 
 
-def _tensorrt(names: list[str]) -> list[tuple[str, float, str]]:
+def _tensorrt(names: list[str]) -> list[Row]:
     code = (
         "import time; s = time.perf_counter(); from conformance import backends; b = backends.get('torch_tensorrt'); "
     )
@@ -165,6 +115,62 @@ def _tensorrt(names: list[str]) -> list[tuple[str, float, str]]:
         env={**os.environ, "PYTHONPATH": paths.import_path()},
     )
     return [("import of Torch-TensorRT and its adapter, seconds", float(out.stdout.split()[-1]), "")]
+
+
+def _headless(names: list[str]) -> list[Row]:
+    from conformance.headless import bench as headless
+
+    return headless.measure(names)
+
+
+def _fuzz(names: list[str]) -> list[Row]:
+    from conformance.fuzz.bench import measure
+
+    measured = measure()
+    return [
+        ("fuzzing ÷ a loop that compiles every example, examples a minute", measured["times"], "≥ 20"),
+        ("fuzzing ÷ NNSmith's rate of checked cases", measured["times_nnsmith"], "≥ 10"),
+        ("graphs made up, compiled and checked, a minute", measured["graphs_per_minute"], ""),
+        ("inputs checked on such graphs, a minute", measured["graph_examples_per_minute"], "≥ 160"),
+        ("the same ÷ NNSmith's rate of checked cases", measured["graph_times_nnsmith"], "≥ 10"),
+    ]
+
+
+PARTS: dict[str, Callable[[list[str]], list[Row]]] = {
+    "trace": _trace,
+    "suite": _suite,
+    "startup": startup,
+    "scaling": scaling,
+    "headless": _headless,
+    "tensorrt": _tensorrt,
+    "fuzz": _fuzz,
+}
+
+
+@click.command("bench")
+@click.option("-m", "--micrograph", "glob", default="[nmp][oau]*.[a-m]*", metavar="GLOB", help="what to measure on")
+@click.option("--part", type=click.Choice(list(PARTS)), multiple=True, help="only these parts (default: trace, suite)")
+@click.option("--json", "as_json", is_flag=True, help="print the numbers as JSON")
+def bench(glob: str, part: tuple[str, ...], as_json: bool) -> int:
+    """Traced ÷ bare compile; the suite ÷ bare compiles; start-up; scaling with workers; the cost of each stage. Ratios of one run."""
+    from conformance.library import load
+
+    names = select(load(), glob, "micrograph")
+    rows: list[Row] = []
+    progress = Console(stderr=True)
+    for name in part or ("trace", "suite"):
+        with progress.status(f"{name}: {len(names)} micrographs"):
+            rows += PARTS[name](names)
+    if as_json:
+        click.echo(json.dumps([{"what": what, "value": value, "goal": goal} for what, value, goal in rows], indent=2))
+        return 0
+    table = Table(box=None, header_style="bold")
+    for column in ("measured in this run", "value", "goal"):
+        table.add_column(column)
+    for what, value, goal in rows:
+        table.add_row(what, f"{value:.2f}", goal)
+    console().print(table)
+    return 0
 
 
 COMMANDS = [bench]

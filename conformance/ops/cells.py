@@ -11,7 +11,8 @@ from typing import TYPE_CHECKING, Any
 from conformance.checks.measured import OP_ACCEPTED, OP_DIFFERS, OP_ENDED, OP_REFUSED
 from conformance.expectations import Expectations
 from conformance.ops.call import Key
-from conformance.ops.examination import FALLBACK, WORDS, Judged, Task
+from conformance.ops.examination import Judged, Task
+from conformance.ops.words import FALLBACK, WORDS
 from conformance.verdict import Finding, Kind, Verdict
 
 if TYPE_CHECKING:
@@ -127,7 +128,11 @@ def _verdict(mine: dict[Key, Judged], findings: list[Finding], before: set[Key],
         return (
             (Verdict.BLOCKED, "every call is wrong at an earlier stage") if before else (Verdict.UNAVAILABLE, nothing)
         )
-    broken = [one for one in mine.values() if one.how == FALLBACK and one.note.startswith("graph break")]
+    broken = [
+        one
+        for one in mine.values()
+        if one.how == FALLBACK and one.note.startswith(("graph break", "raises with fullgraph"))
+    ]
     if len(broken) == len(mine):
         return Verdict.FALLBACK, broken[0].note
     return Verdict.PASS, ""

@@ -12,7 +12,8 @@ from typing import TYPE_CHECKING
 import click
 
 from conformance import paths
-from conformance.errors import UsageError, unknown
+from conformance.errors import UsageError, few, unknown
+from conformance.ops.causes import causes
 from conformance.record import Run, is_unexpected, read
 
 if TYPE_CHECKING:
@@ -47,6 +48,9 @@ INTERRUPTED = 130
 @click.option("--resume", is_flag=True, help="go on with --record where it ended")
 @click.option("--expectations", metavar="DIR", help="a folder of your own expectations (default: those of the suite)")
 @click.option("--report", type=click.Path(path_type=Path), help="write the table: .html, .md or .json")
+@click.option(
+    "--repros", type=click.Path(path_type=Path), metavar="DIR", help="of one record: write a script for each cause"
+)
 @click.option("--changed", is_flag=True, help="in the report, only what differs between two versions")
 @click.option("--list", "listed", is_flag=True, help="list the operators and their dtypes; run nothing")
 def ops(
@@ -66,20 +70,27 @@ def ops(
     resume: bool,
     expectations: str | None,
     report: Path | None,
+    repros: Path | None,
     changed: bool,
     listed: bool,
 ) -> int:
-    """Every operator: what is compiled, what falls back, what is wrong. With RECORDS nothing is run: only the report is written."""
+    """Every operator: what is compiled, what falls back, what is wrong. With RECORDS nothing is run: what is
+    wrong in one is told, or the report of all is written."""
     if records:
-        if report is None:
-            raise UsageError("records are read to write a report: give --report ops.html, ops.md or ops.json")
-        _write([read(path) for path in records], report, changed)
-        return 0
+        runs = [read(path) for path in records]
+        if report is not None:
+            _write(runs, report, changed)
+            return 0
+        if len(runs) > 1:
+            raise UsageError("several records are read to write a report: give --report ops.html, ops.md or ops.json")
+        return _summary(runs[0]) if repros is None else _repros(runs[0], repros)
+    if repros is not None:
+        raise UsageError("--repros needs a record: conformance ops ops.jsonl --repros DIR")
     if resume and record is None:
         raise UsageError("--resume needs --record FILE: the record to go on with")
     if report is not None and report.suffix not in (".html", ".md", ".json"):
         raise UsageError(f"cannot tell what {report.name} is to be: name it .html, .md or .json")
-    sweep = _sweep(
+    sweep = sweep_of(
         backend, target, globs, dtype, (*form, *(["layouts"] if layouts else [])), samples, stage, no_confirm
     )
     for rung in sweep.rungs:
@@ -99,17 +110,19 @@ def ops(
     return _summary(done)
 
 
-def _sweep(
+def sweep_of(
     backend: str,
-    target: str | None,
-    globs: tuple[str, ...],
-    dtype: tuple[str, ...],
-    form: tuple[str, ...],
-    samples: int,
-    stage: tuple[str, ...],
-    no_confirm: bool,
+    target: str | None = None,
+    globs: tuple[str, ...] = (),
+    dtype: tuple[str, ...] = (),
+    form: tuple[str, ...] = (),
+    samples: int = 3,
+    stage: tuple[str, ...] = (),
+    no_confirm: bool = False,
 ) -> Sweep:
     """The sweep that the options ask for."""
+    # No sweep runs on a real GPU. The operator database would start CUDA here, and no forked process could start it again.
+    os.environ["CUDA_VISIBLE_DEVICES"] = ""
     from conformance.cell import select
     from conformance.ops.form import form_names
     from conformance.ops.ladders import LADDERS
@@ -139,7 +152,7 @@ def _sweep(
     )
 
 
-def carry_out(sweep: Sweep, path: Path, resume: bool, workers: int | None, expected_in: str | None) -> Run:
+def carry_out(sweep: Sweep, path: Path, resume: bool, workers: int | None, expected_in: str | None = None) -> Run:
     """Run what the record does not have yet; return the record."""
     import torch
 
@@ -174,14 +187,35 @@ def _write(runs: list[Run], path: Path, changed: bool) -> None:
     write(table.changed() if changed else table, path, "Operators" + (": what changed" if changed else ""))
 
 
-def _summary(done: Run) -> int:
-    """Print what is wrong, and how many cells have which verdict."""
-    for name, line in done.cells.items():
-        for finding in line["findings"] if is_unexpected(line) else ():
-            click.echo(f"{name}\n    {finding['kind']}: {finding['detail']}")
+def _summary(done: Run, most: int = 25) -> int:
+    """Print what is wrong, a cause at a time, and how many cells have which verdict."""
+    found = causes(done.cells.values())
+    for cause in found[:most]:
+        click.echo(str(cause))
+    if len(found) > most:
+        click.echo(
+            f"and {len(found) - most} more causes: `conformance ops {done.path} --report ops.html` shows them all"
+        )
     counts = Counter(line["verdict"] for line in done.cells.values())
     click.echo(", ".join(f"{count} {word}" for word, count in counts.most_common()) + f"; record: {done.path}")
     return 1 if any(map(is_unexpected, done.cells.values())) else 0
+
+
+def _repros(done: Run, folder: Path) -> int:
+    """Write a script for each cause that this torch shows, and say which there is none of."""
+    import torch
+
+    from conformance.ops.repro import repros
+
+    recorded = str(done.header.get("env", {}).get("torch", ""))
+    if recorded.split("+")[0] != torch.__version__.split("+")[0]:
+        raise UsageError(
+            f"{done.path} is of torch {recorded}, and torch {torch.__version__} is installed: run it there"
+        )
+    for made in repros(causes(done.cells.values()), folder):
+        said = f"wrote {made.path}" if made.path else f"no script: {made.why}"
+        click.echo(f"{made.cause.kind} ({made.cause.stage}): {few(made.cause.operators, 3)}: {said}")
+    return 0
 
 
 COMMANDS = [ops]

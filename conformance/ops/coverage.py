@@ -3,36 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from conformance.cell import Cell
-from conformance.checks.measured import OP_ENDED
 from conformance.errors import UsageError
-from conformance.ops.examination import COMPILED, CRASH, DECOMPOSED, FALLBACK, LIBRARY, REFUSES, WRONG
-from conformance.ops.operator import DTYPES
+from conformance.ops.words import BAD, MEANINGS, SIGNS, Entry, dtype_order, entry_of, operator_and_dtype
 from conformance.record import Run
-from conformance.verdict import Kind
-
-NOTHING = "no sample"
-BLOCKED = "blocked"
-SIGNS = {
-    COMPILED: "✓", DECOMPOSED: "✓", LIBRARY: "L", FALLBACK: "↩", WRONG: "✗", REFUSES: "R", CRASH: "E",
-    BLOCKED: "▫", NOTHING: "·",
-}  # fmt: skip
-MEANINGS = {
-    COMPILED: "kernels were generated, and every call gives what eager gives",
-    DECOMPOSED: "decomposed, and every call gives what eager gives; nothing was compiled further",
-    LIBRARY: "left to a kernel of a library, and right",
-    FALLBACK: "left to ATen, or to eager by a graph break, and right",
-    WRONG: "a call gives something else than eager",
-    REFUSES: "eager takes a call, and the compiler raises",
-    CRASH: "the process dies, or does not end",
-    BLOCKED: "every call is wrong at an earlier stage",
-    NOTHING: "eager takes no sample",
-}
-BAD = (WRONG, REFUSES, CRASH)
 
 
 @dataclass(frozen=True, order=True)
@@ -43,16 +21,6 @@ class Column:
     target: str
     version: str
     dtype: str
-
-
-@dataclass
-class Entry:
-    """How an operator fares in a dtype: a word of `SIGNS`, and for each stage what is wrong."""
-
-    word: str
-    forms: list[str] = field(default_factory=list)
-    findings: list[str] = field(default_factory=list)
-    expected: bool = True
 
 
 @dataclass
@@ -106,10 +74,9 @@ def coverage(runs: Sequence[Run]) -> Coverage:
             raise UsageError(f"{run.path} has no cells of operators: make it with `conformance ops --record FILE`")
         entries |= found
     rows = sorted({row for row, _ in entries})
-    order = list(DTYPES)
     columns = sorted(
         {column for _, column in entries},
-        key=lambda c: (c.backend, c.target, order.index(c.dtype) if c.dtype in order else 99, version_order(c.version)),
+        key=lambda c: (c.backend, c.target, dtype_order(c.dtype), version_order(c.version)),
     )
     return Coverage(rows, columns, entries)
 
@@ -118,9 +85,10 @@ def _entries(run: Run) -> Iterator[tuple[tuple[str, Column], Entry]]:
     lines: dict[tuple[str, Column], dict[str, Mapping[str, Any]]] = {}
     for name, line in run.cells.items():
         cell = Cell.parse(name)
-        if not cell.micrograph.startswith("ops."):
+        named = operator_and_dtype(cell.micrograph)
+        if named is None:
             continue
-        operator, _, dtype = cell.micrograph.removeprefix("ops.").rpartition(":")
+        operator, dtype = named
         column = Column(cell.backend, cell.target, version_of(run, cell.backend), dtype)
         lines.setdefault((operator, column), {})[cell.stage.value] = line
     for key, stages in lines.items():
@@ -131,29 +99,6 @@ def version_of(run: Run, backend: str) -> str:
     env = run.header.get("env", {})
     versions = env.get("backends", {}).get(backend, {})
     return str(versions.get(backend) or versions.get("torch") or env.get("torch", ""))
-
-
-def entry_of(stages: Mapping[str, Mapping[str, Any]]) -> Entry:
-    """The word for an operator in a dtype, from its cells at each stage."""
-    wrong = [(stage, line) for stage, line in stages.items() if line["findings"]]
-    if wrong:
-        findings = [f"{stage}: {finding['detail']}" for stage, line in wrong for finding in line["findings"]]
-        forms = sorted({form for _, line in wrong for form in line["observation"].get("wrong", {})})
-        expected = all(line["verdict"] == "xfail" for _, line in wrong)
-        return Entry(_worst(wrong), forms, findings, expected)
-    last = list(stages.values())[-1]
-    how = last["observation"].get("how", {})
-    for word in (FALLBACK, LIBRARY, COMPILED, DECOMPOSED):
-        if how.get(word):
-            return Entry(word)
-    return Entry(BLOCKED if last["verdict"] == "blocked" else NOTHING, findings=[last["reason"]])
-
-
-def _worst(wrong: Sequence[tuple[str, Mapping[str, Any]]]) -> str:
-    found = [finding for _, line in wrong for finding in line["findings"]]
-    if any(finding.get("check") == OP_ENDED for finding in found):
-        return CRASH
-    return REFUSES if all(finding.get("kind") == Kind.CRASH.value for finding in found) else WRONG
 
 
 # ------------------------------------------------------------------------------------------------ documents

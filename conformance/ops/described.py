@@ -6,12 +6,12 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any
 
-from torch import fx, nn
+from torch import nn
 
 from conformance.backends.inductor.seam import seam as inductor
 from conformance.headless.program import Program
 from conformance.ops.call import Call, program
-from conformance.ops.rung import Compile, externs_by_call, fresh, taken
+from conformance.ops.rung import Compile, fresh, hooks_into
 from conformance.stage import Stage
 from conformance.target import Target
 
@@ -31,21 +31,7 @@ class Described:
     @contextmanager
     def compile(self, calls: Sequence[Call], whole: bool = True) -> Iterator[Compile]:
         made = Compile(lambda: None)
-
-        def captured(proceed: Callable[..., Any], gm: Any, *args: Any, **kwargs: Any) -> Any:
-            if isinstance(gm, fx.GraphModule) and not made.inputs:
-                made.inputs = taken(gm)
-            return proceed(gm, *args, **kwargs)
-
-        def schedule(proceed: Callable[..., Any], scheduler: Any, *args: Any, **kwargs: Any) -> Any:
-            if whole and not made.externs:
-                made.externs, made.kernels = externs_by_call(scheduler, calls, made.inputs)
-            return proceed(scheduler, *args, **kwargs)
-
-        with (
-            fresh(),
-            inductor.config.patch(shape_padding=False),
-            inductor.subscribe(compile_fx=captured, schedule=schedule),
-        ):
+        hooks = hooks_into(made, calls, whole)
+        with fresh(), inductor.config.patch(shape_padding=False), inductor.subscribe(**hooks):
             made.function = Program(program(calls), self.target)
             yield made

@@ -19,16 +19,13 @@ from conformance.ops.judgement import EagerRefuses, Expected, OnTarget, differen
 from conformance.ops.operator import Operator
 from conformance.ops.rung import Compile, Rung, is_library
 from conformance.ops.seam import seam
+from conformance.ops.words import COMPILED, DECOMPOSED, FALLBACK, LIBRARY, REFUSES, WRONG
 from conformance.oracle import Difference, Outcome
 from conformance.verdict import Kind
 
 Say = Callable[[Any], None]
 
-# How a call was compiled. The words of the coverage table, the worst last.
-COMPILED, DECOMPOSED, LIBRARY, FALLBACK = "compiled", "decomposed", "library call", "fallback"
-WRONG, REFUSES, CRASH = "wrong", "refuses", "crash"
 NOT_HERE = "cannot be run here"  # an interpreter's limit: nothing can be said of the compiler
-WORDS = (COMPILED, DECOMPOSED, LIBRARY, FALLBACK, WRONG, REFUSES, CRASH)
 
 
 @dataclass(frozen=True)
@@ -224,8 +221,14 @@ class Examination:
             try:
                 with self.rung.compile([one.call], whole=not one.call.raises) as made:
                     left = self._called([one], made)[0]
-            except seam.unsupported as broken:
-                fallback = first_line(broken)
+            except CannotRun:
+                raise
+            except Exception as broken:
+                if one.call.raises:
+                    raise
+                # Without fullgraph=True, the default, a graph break may take the place of what cannot be captured.
+                captured = isinstance(broken, seam.unsupported)
+                fallback = ("graph break: " if captured else "raises with fullgraph=True: ") + first_line(broken)[:160]
                 with self.rung.compile([one.call], whole=False) as made:
                     left = self._called([one], made)[0]
         except CannotRun as reason:
@@ -243,7 +246,7 @@ class Examination:
         if found:
             return self._wrong(one, found, WRONG, seconds)
         if fallback:
-            return Judged(self.rung.stage.value, key, FALLBACK, seconds=seconds, note=f"graph break: {fallback[:160]}")
+            return Judged(self.rung.stage.value, key, FALLBACK, seconds=seconds, note=fallback)
         return self._right(one, made, 0, seconds)
 
     def _called(self, chunk: list[Expected], made: Compile) -> list[list[Outcome]]:

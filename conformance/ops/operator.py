@@ -11,16 +11,11 @@ from typing import Any
 import torch
 
 from conformance.errors import unknown
+from conformance.ops import words
 from conformance.ops.seam import database, seam
 from conformance.torch_seam import pytree
 
-DTYPES = {
-    str(dtype)[6:]: dtype
-    for dtype in (
-        torch.float32, torch.bfloat16, torch.float16, torch.float64, torch.int64, torch.int32, torch.int16, torch.int8,
-        torch.uint8, torch.bool, torch.complex64, torch.complex128, torch.uint16, torch.uint32, torch.uint64,
-    )
-}  # fmt: skip
+DTYPES = {name: getattr(torch, name) for name in words.DTYPES}
 DRAWN = 24  # samples that are looked at before some are chosen
 LARGEST = 1 << 16  # elements: larger samples cost time and show nothing more
 

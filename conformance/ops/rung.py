@@ -94,23 +94,7 @@ class Compiled:
     @contextmanager
     def compile(self, calls: Sequence[Call], whole: bool = True) -> Iterator[Compile]:
         made = Compile(lambda: None)
-
-        def captured(proceed: Callable[..., Any], gm: Any, *args: Any, **kwargs: Any) -> Any:
-            if isinstance(gm, fx.GraphModule) and not made.inputs:
-                made.inputs = taken(gm)
-            return proceed(gm, *args, **kwargs)
-
-        def lowered(proceed: Callable[..., Any], gm: Any, *args: Any, **kwargs: Any) -> Any:
-            if whole and not made.ops and not kwargs.get("is_backward"):
-                made.ops = ops_by_call(gm, calls, made.inputs)
-            return proceed(gm, *args, **kwargs)
-
-        def schedule(proceed: Callable[..., Any], scheduler: Any, *args: Any, **kwargs: Any) -> Any:
-            if whole and not made.externs:
-                made.externs, made.kernels = externs_by_call(scheduler, calls, made.inputs)
-            return proceed(scheduler, *args, **kwargs)
-
-        hooks = {"compile_fx": captured, "codegen_and_compile": lowered, "schedule": schedule}
+        hooks = hooks_into(made, calls, whole)
         with fresh(), poisoned(), inductor.subscribe(**hooks):
             made.function = torch.compile(program(calls).function, fullgraph=whole)
             yield made
@@ -125,6 +109,28 @@ class Compiled:
                 if is_wrong(made):
                     return stage.value
         return Stage.CODEGEN.value
+
+
+def hooks_into(made: Compile, calls: Sequence[Call], whole: bool) -> dict[str, Callable[..., Any]]:
+    """What Inductor is listened to for: which tensors a graph takes, which operators it has and what is left to a library, all written
+    into `made`."""
+
+    def captured(proceed: Callable[..., Any], gm: Any, *args: Any, **kwargs: Any) -> Any:
+        if isinstance(gm, fx.GraphModule) and not made.inputs:
+            made.inputs = taken(gm)
+        return proceed(gm, *args, **kwargs)
+
+    def lowered(proceed: Callable[..., Any], gm: Any, *args: Any, **kwargs: Any) -> Any:
+        if whole and not made.ops and not kwargs.get("is_backward"):
+            made.ops = ops_by_call(gm, calls, made.inputs)
+        return proceed(gm, *args, **kwargs)
+
+    def schedule(proceed: Callable[..., Any], scheduler: Any, *args: Any, **kwargs: Any) -> Any:
+        if whole and not made.externs:
+            made.externs, made.kernels = externs_by_call(scheduler, calls, made.inputs)
+        return proceed(scheduler, *args, **kwargs)
+
+    return {"compile_fx": captured, "codegen_and_compile": lowered, "schedule": schedule}
 
 
 HELD = {"captured": Stage.CAPTURE, "decomposed": Stage.DECOMPOSITION, "postgrad": Stage.POSTGRAD}

@@ -9,10 +9,11 @@ from typing import Any
 
 from conformance.ops.call import Key
 from conformance.ops.cells import Results
-from conformance.ops.examination import CRASH, Begun, Judged, Skipped, Task, examine
+from conformance.ops.examination import Begun, Judged, Skipped, Task, examine
 from conformance.ops.judgement import OnTarget
 from conformance.ops.operator import Operator
 from conformance.ops.rung import Rung
+from conformance.ops.words import CRASH
 from conformance.processes import Death, Job, Pool
 from conformance.verdict import Kind
 

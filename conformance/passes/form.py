@@ -7,7 +7,6 @@ An `Op` is one node. Its arguments are plain values, lists, and `Ref`s to other 
 from __future__ import annotations
 
 import difflib
-import os
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -16,6 +15,7 @@ from typing import Any
 import torch
 from torch import fx
 
+from conformance.errors import program_line
 from conformance.graphs import op_name
 
 PLAIN = (bool, int, float, str, type(None))
@@ -176,7 +176,7 @@ def _op(node: fx.Node) -> Op:
         str(tensor.dtype).removeprefix("torch.") if tensor is not None else "",
         tuple(map(_size, tensor.shape)) if tensor is not None else None,
         _strides(tensor) if tensor is not None else None,
-        place(node.stack_trace or ""),
+        program_line(node.stack_trace or ""),
     )
 
 
@@ -204,17 +204,6 @@ def _strides(value: torch.Tensor) -> tuple[Any, ...] | None:
         return tuple(map(_size, value.stride()))
     except (RuntimeError, NotImplementedError):  # a sparse or nested tensor has none
         return None
-
-
-def place(stack: str) -> str:
-    """The innermost line of the program in a stack trace: `file.py:14: return x * 9`."""
-    lines = [line.strip() for line in stack.splitlines() if line.strip(" \t~^")]
-    at = next((number for number in reversed(range(len(lines))) if lines[number].startswith("File ")), None)
-    if at is None:
-        return ""
-    match = re.match(r'File "([^"]+)", line (\d+)', lines[at])
-    code = lines[at + 1] if at + 1 < len(lines) else ""
-    return f"{os.path.basename(match[1])}:{match[2]}: {code}" if match else code
 
 
 # ------------------------------------------------------------------------------------------------- helpers

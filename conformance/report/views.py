@@ -1,8 +1,7 @@
 """The views of the page that draw data of their own. The matrix, the trends and the times are drawn from the cells.
 
 A view is a name, a heading, a script in `static/` and a function from the matrix to JSON; None hides the view. Its
-script calls `addView(name, draw)`; `draw(data)` returns elements. To add one (Operators, say), write the two and list
-it here.
+script calls `addView(name, draw)`; `draw(data)` returns elements. To add one, write the two and list it here.
 """
 
 from __future__ import annotations
@@ -18,6 +17,7 @@ from conformance.report.evidence import Evidence
 from conformance.report.facts import CLASSES
 from conformance.report.matrix import Column, Key, Matrix
 from conformance.report.moved import commands
+from conformance.report.operators import operators
 from conformance.report.style import CLASS_LOOKS
 from conformance.report.upstream import MEANINGS, SIGNS, reports
 
@@ -138,7 +138,12 @@ def upstream(context: Context) -> dict[str, Any] | None:
     }
 
 
+def operator_table(context: Context) -> dict[str, Any] | None:
+    return operators(context.matrix, context.cells)
+
+
 VIEWS = (
     View("moved", "What moved", "moved.js", moved),
     View("upstream", "Upstream reports", "upstream.js", upstream),
+    View("operators", "Operators", "operators.js", operator_table),
 )

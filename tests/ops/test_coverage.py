@@ -8,7 +8,9 @@ from typing import Any
 
 import pytest
 
+from conformance.checks import measured
 from conformance.errors import UsageError
+from conformance.ops import words
 from conformance.ops.coverage import coverage, write
 from conformance.record import Run, Writer, read
 
@@ -99,3 +101,7 @@ def test_the_three_documents(old: Run, new: Run, tmp_path: Path) -> None:
     assert "<script" in page and "put" in page and "https://" not in page
     with pytest.raises(UsageError, match=r"ops\.txt"):
         write(table, tmp_path / "ops.txt", "Operators")
+
+
+def test_the_check_of_a_dead_process_is_the_declared_one() -> None:
+    assert words.OP_ENDED == measured.OP_ENDED

@@ -10,9 +10,10 @@ import torch
 from conformance.expectations import Expectations
 from conformance.ops.call import Key
 from conformance.ops.cells import Results, _findings
-from conformance.ops.examination import CRASH, DECOMPOSED, REFUSES, Judged, Skipped, Task, examine
+from conformance.ops.examination import Judged, Skipped, Task, examine
 from conformance.ops.form import FORMS, LAYOUT_FORMS, calls_of, form_names
 from conformance.ops.sweep import Sweep
+from conformance.ops.words import CRASH, DECOMPOSED, REFUSES
 
 from . import rungs
 from .database import operator

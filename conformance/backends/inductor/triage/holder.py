@@ -12,8 +12,6 @@ usual, called directly), `uncached` (called as usual, without the caches), `whol
 from __future__ import annotations
 
 import inspect
-import os
-import re
 import sys
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
@@ -25,7 +23,7 @@ from torch import fx
 from conformance.backends.inductor.compiled import UNFUSED
 from conformance.backends.inductor.seam import BOXED, ORIGINAL_BACKEND, seam
 from conformance.backends.inductor.triage.steps import Steps
-from conformance.errors import first_line
+from conformance.errors import first_line, program_line
 from conformance.torch_seam import OpOverload
 from conformance.triage.hold import Hold, Journal
 
@@ -279,19 +277,8 @@ def _calls(gm: fx.GraphModule) -> list[tuple[str, str]]:
     for node in gm.graph.nodes:
         if node.op in ("call_function", "call_method", "call_module", "get_attr"):
             target = node.target if isinstance(node.target, str) else getattr(node.target, "__name__", str(node.target))
-            found.append((f"{target}{node.args}{node.kwargs or ''}", _place(node.stack_trace or "")))
+            found.append((f"{target}{node.args}{node.kwargs or ''}", program_line(node.stack_trace or "")))
     return found
-
-
-def _place(stack: str) -> str:
-    """The innermost line of the program in a stack trace: `file.py:14: return x * 9`."""
-    lines = [line.strip() for line in stack.splitlines() if line.strip(" \t~^")]
-    at = next((number for number in reversed(range(len(lines))) if lines[number].startswith("File ")), None)
-    if at is None:
-        return ""
-    match = re.match(r'File "([^"]+)", line (\d+)', lines[at])
-    code = lines[at + 1] if at + 1 < len(lines) else ""
-    return f"{os.path.basename(match[1])}:{match[2]}: {code}" if match else code
 
 
 def _frames() -> Iterator[Any]:

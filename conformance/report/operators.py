@@ -1,0 +1,38 @@
+"""The operators among the rows of a matrix, as the page's view shows them: operators down; compiler, version and dtype across."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from conformance.ops.words import BAD, MEANINGS, SIGNS, dtype_order, entry_of, operator_and_dtype
+from conformance.report.matrix import Column, Key, Matrix
+from conformance.report.style import stage_rank
+
+
+def operators(matrix: Matrix, cells: Mapping[Key, int]) -> dict[str, Any] | None:
+    """None where no row is an operator. `at` of an operator: column, word, forms that fail, cell to open."""
+    found: dict[tuple[str, Column, str], list[Key]] = {}
+    for key in matrix.entries:
+        if (named := operator_and_dtype(key.micrograph)) is not None:
+            found.setdefault((named[0], key.column, named[1]), []).append(key)
+    if not found:
+        return None
+    numbers = {column: index for index, column in enumerate(matrix.columns)}
+    across = sorted(
+        {(column, dtype) for _, column, dtype in found},
+        key=lambda one: (one[0].series, dtype_order(one[1]), one[1], numbers[one[0]]),
+    )
+    places, words = {one: index for index, one in enumerate(across)}, list(SIGNS)
+    rows: dict[str, list[list[Any]]] = {}
+    for (operator, column, dtype), keys in sorted(found.items()):
+        keys.sort(key=lambda key: stage_rank(key.stage))
+        entry = entry_of({key.stage: matrix.entries[key].line for key in keys})
+        shown = next((key for key in keys if matrix.entries[key].line["findings"]), keys[-1])
+        at = [places[column, dtype], words.index(entry.word), ", ".join(entry.forms), cells[shown]]
+        rows.setdefault(operator, []).append(at)
+    return {
+        "words": [[word, SIGNS[word], MEANINGS[word], int(word in BAD)] for word in words],
+        "across": [[numbers[column], dtype] for column, dtype in across],
+        "rows": [[name, at] for name, at in rows.items()],
+    }
