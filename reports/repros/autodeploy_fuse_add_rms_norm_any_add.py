@@ -1,8 +1,8 @@
 """AutoDeploy's fuse_add_rms_norm takes any `aten.add.Tensor` before an RMSNorm for a residual add of two tensors of one shape and dtype.
 
 The fused kernel adds its two arguments and normalizes the sum. It is put in place of an add of a number (then it is given a float where a
-tensor belongs), of an add with a factor (alpha is lost), of one row to all positions (the sum gets the row's shape), and of a float32 add
-that is cast to bfloat16 before the norm (the result is float32).
+tensor belongs), of an add with a factor (alpha is lost), of one row to all positions (the sum gets the row's shape), of a tensor to itself (both
+results are written into its memory), and of a float32 add that is cast to bfloat16 before the norm (the result is float32).
 
 TRTLLM_SRC=checkout; needs no GPU: the graphs are looked at. Exit code 1 while one of these adds is fused, 0 once none is."""
 
@@ -84,10 +84,18 @@ class AddThenNorm(torch.nn.Module):
 
 
 x, row = torch.randn(2, 5, 32, dtype=torch.bfloat16), torch.randn(32, dtype=torch.bfloat16)
+
+
+def twice(x):
+    y = x * 1.5
+    return y + y
+
+
 CASES = {
     "a number": (lambda x: x + 1.0, (x,)),
     "a factor": (lambda x, y: torch.add(x, y, alpha=2), (x, x.clone())),
     "one row": (lambda x, y: x + y, (x, row)),
+    "itself": (twice, (x,)),
     "float32, cast afterwards": (lambda x, y: (x + y).to(torch.bfloat16), (x.float(), x.float())),
 }
 
