@@ -42,6 +42,7 @@ class Micrograph(nn.Module):
     upstream  the public reports that it stands for: `("pytorch#198094",)`; which releases have the defect is measured
     options   what `torch.compile` is given: `{"dynamic": True}`; a backend that is no `torch.compile` backend leaves them out
     settings  settings of torch's compilers under which it is compiled, where a report needs them: `{"functorch.activation_memory_budget": 0.0}`
+    backends  the compilers that a run gives it to, where it stands for a report of one compiler: `("torch_tensorrt",)`; empty: all of them
     """
 
     dims: ClassVar[Mapping[str, int]] = {}
@@ -51,6 +52,7 @@ class Micrograph(nn.Module):
     upstream: ClassVar[tuple[str, ...]] = ()
     options: ClassVar[Mapping[str, Any]] = {}
     settings: ClassVar[Mapping[str, Any]] = {}
+    backends: ClassVar[tuple[str, ...]] = ()
 
     def play(self, run: Any, *inputs: Any) -> Any:
         """What a caller does with the program (see `conformance.scenario`). All that it returns is compared. By default, one call."""

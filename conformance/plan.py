@@ -7,7 +7,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field
 
 from conformance.cell import Cell, select
-from conformance.errors import unknown
+from conformance.errors import UsageError, unknown
 from conformance.stage import STAGES, Stage
 from conformance.target import Target
 
@@ -82,13 +82,20 @@ def select_cells(
     if folder is not None:  # ours are run in eager by the tests
         library.must_run({name: micrographs[name] for name in names})
     stages = [stage for stage in STAGES if stage.value in set(stage_names)] or list(STAGES)
-    return tuple(
+    cells = tuple(
         Cell(stage, backend.name, target.name, name)
         for backend in chosen
         for target in targets or [Target.parse(backend.default_target)]
         for name in names
+        if backend.takes(micrographs[name])
         for stage in stages
     )
+    if not cells:
+        wanted = sorted({one for name in names for one in micrographs[name].backends})
+        raise UsageError(
+            f"{names[0]} is for {', '.join(wanted)} only, not for {chosen[0].name}: choose another backend"
+        )
+    return cells
 
 
 def cores() -> int:

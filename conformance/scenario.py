@@ -12,6 +12,7 @@ Everything that `play` returns is compared, plain Python values included, and so
 
 from __future__ import annotations
 
+import inspect
 from collections.abc import Callable
 from typing import Any
 
@@ -84,6 +85,15 @@ def only_modules(backend: str) -> Compile:
         raise CannotRun(f"{backend} compiles modules ahead of time, and no other functions")
 
     return compile
+
+
+def not_callable(module: Any, inputs: tuple[Any, ...]) -> str:
+    """Why a module cannot be called with the inputs as they are: some scenarios make the arguments of the call. Empty: it can."""
+    try:
+        inspect.signature(module.forward).bind(*inputs)
+    except TypeError as error:
+        return f"{error}; the scenario makes others of its inputs"
+    return ""
 
 
 def only_here(backend: str) -> Elsewhere:

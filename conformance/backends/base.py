@@ -172,6 +172,10 @@ class Backend(ABC):
         """The targets this backend makes code for at all; any other is `unsupported`."""
         return ("cpu",)
 
+    def takes(self, micrograph: type[Micrograph]) -> bool:
+        """Does a run give the micrograph to this backend? A variant takes what its compiler takes."""
+        return not micrograph.backends or bool({self.name, self.variant_of} & {*micrograph.backends})
+
     def preload(self, target: Target) -> None:
         """Import, and make once, what every compile for the target needs; compile nothing. Processes are forked afterwards."""
 

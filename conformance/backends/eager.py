@@ -10,6 +10,7 @@ import torch
 
 from conformance import scenario
 from conformance.backends.base import Backend, Case, Compiled
+from conformance.micrograph import Micrograph
 from conformance.stage import STAGES, Stage
 from conformance.target import Target
 from conformance.trace import Observation
@@ -30,6 +31,10 @@ class EagerBackend(Backend):
         if target.name == "cuda" and not torch.cuda.is_available():
             reasons[Stage.RUNTIME] = "needs a CUDA device"
         return reasons
+
+    def takes(self, micrograph: type[Micrograph]) -> bool:
+        """Every micrograph runs in eager, whichever compiler it is for."""
+        return True
 
     def compile(self, case: Case) -> Compiled:
         return EagerCompiled(case)

@@ -44,3 +44,4 @@ JIT_ENTRY = declare("TRT009", Stage.RUNTIME, "torch.compile(backend='torch_tenso
 SAVED_ENGINE = declare(
     "TRT010", Stage.RUNTIME, "a saved program loaded in a fresh process computes what eager computes"
 )
+CONVERTED = declare("TRT011", Stage.CODEGEN, "the layers of an op give its shape, and floats where it gives floats")

@@ -40,7 +40,7 @@ def listing(glob: str, folder: str, what: str | None, as_json: bool) -> None:
         for backend in backends.names():
             for target in backends.get(backend).targets():
                 for name in chosen:
-                    for stage in STAGES:
+                    for stage in STAGES if backends.get(backend).takes(chosen[name]) else ():
                         click.echo(f"{stage}/{backend}/{target}/{name}")
         return
     if as_json:

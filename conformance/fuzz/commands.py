@@ -112,7 +112,7 @@ def fuzz(
         raise UsageError(f"{backend} cannot be fuzzed here for {where}: {next(iter(reasons.values()))}")
     from conformance.library import load
 
-    library = load(folder)
+    library = {name: micrograph for name, micrograph in load(folder).items() if found.takes(micrograph)}
     grammars = _grammars(globs, programs, found.name == "inductor" and where.name == "cpu", where.name != "cuda")
     named = [glob for glob in globs if glob != GRAPHS and not glob.startswith(PROGRAMS)]
     for glob in named:

@@ -112,6 +112,7 @@ MEASURED = {
     "TRT008": "tests/torch_tensorrt/test_findings.py",
     "TRT009": "tests/torch_tensorrt/test_findings.py",
     "TRT010": "tests/torch_tensorrt/test_findings.py",
+    "TRT011": "tests/torch_tensorrt/test_findings.py",
 }
 
 

@@ -205,3 +205,33 @@ class Transposed(Micrograph):
 
     def forward(self, x):
         return x.t(), (x * 2.0).t()
+
+
+class Fraction(Micrograph):
+    """An integer and a fraction: a float."""
+
+    inputs = (Tensor("4", torch.int64),)
+    contract = Contract()
+
+    def forward(self, x):
+        return x * 0.5
+
+
+class Refused(Micrograph):
+    """Eager refuses the product of two dtypes, and torch.export does."""
+
+    inputs = (Tensor("2 3 4", torch.float16), Tensor("2 4 5"))
+    contract = Contract(runtime=Runtime(raises=True))
+
+    def forward(self, x, y):
+        return torch.matmul(x, y)
+
+
+class ComplexOutput(Micrograph):
+    """A complex number comes back."""
+
+    inputs = (Tensor("3", torch.complex64), Tensor("3", torch.complex64))
+    contract = Contract()
+
+    def forward(self, x, y):
+        return x + y

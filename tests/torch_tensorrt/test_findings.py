@@ -1,4 +1,4 @@
-"""Every finding that the Torch-TensorRT backend makes while it measures can be made: TRT001 … TRT010.
+"""Every finding that the Torch-TensorRT backend makes while it measures can be made: TRT001 … TRT011.
 
 What needs a GPU to go wrong (TRT006 … TRT010) is shown with a module that runs on the CPU, and a way of running it that
 is at fault."""
@@ -23,7 +23,7 @@ from conformance.library import load
 from conformance.stage import Stage
 from conformance.target import Target
 from conformance.trace import Observation
-from conformance.verdict import Kind
+from conformance.verdict import Kind, Verdict
 
 pytestmark = [pytest.mark.library, pytest.mark.own_process]
 OURS = load(Path(__file__).parent / "micrographs.py")
@@ -64,6 +64,26 @@ def test_trt004_a_builder_that_raises() -> None:
 
     with seam.subscribe(configure=breaks):
         assert found(observed("plain", Stage.CODEGEN)) == {("TRT004", Kind.CRASH)}
+
+
+def test_trt011_layers_that_give_integers_for_floats() -> None:
+    assert found(observed("fraction", Stage.CODEGEN)) == {("TRT011", Kind.BAD_CODE)}
+    assert found(observed("plain", Stage.CODEGEN)) == set()
+
+
+def test_what_eager_refuses_may_be_refused_while_it_is_compiled() -> None:
+    compiled = TorchTensorRTBackend().compile(Case(OURS["micrographs.refused"], Target("sm_90")))
+    seen = [compiled.observe(stage) for stage in (Stage.CAPTURE, Stage.CODEGEN)]
+    assert not any(one.findings for one in seen) and "refuses" in seen[0].facts
+    assert seen[1].verdict is Verdict.UNAVAILABLE and "as eager does" in seen[1].reason
+
+
+def test_a_complex_output_is_complex_as_of_every_stage() -> None:
+    case = Case(OURS["micrographs.complex_output"], Target("sm_90"))
+    compiled = TorchTensorRTBackend().compile(case)
+    for stage in (Stage.POSTGRAD, Stage.FUSION, Stage.CODEGEN):
+        program = compiled.at(stage)
+        assert program is not None and torch.equal(program(*case.inputs()), sum(case.inputs()))
 
 
 def test_trt005_a_pass_that_writes_to_the_users_buffers() -> None:

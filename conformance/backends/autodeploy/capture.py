@@ -9,6 +9,7 @@ from typing import Any
 import torch
 from torch import fx, nn
 
+from conformance import scenario
 from conformance.backends.autodeploy import fake_cuda
 from conformance.backends.autodeploy.loader import Loaded
 from conformance.backends.base import Case
@@ -33,6 +34,8 @@ def capture(loaded: Loaded, case: Case, module: nn.Module) -> Captured:
     if any(isinstance(spec, Tensor) and spec.grad for spec in micrograph.inputs):
         raise Unsupported("AutoDeploy compiles for inference: no gradients")
     inputs = case.inputs()
+    if why := scenario.not_callable(module, inputs):
+        raise Unsupported(f"torch.export needs the arguments of the call: {why}")
     asked = {*micrograph.contract.capture.recompiles, *micrograph.contract.capture.dynamic}
     shapes = dynamic_shapes(micrograph, module, asked)
     try:

@@ -11,6 +11,7 @@ import torch
 from torch import nn
 from torch.export import Dim, ExportedProgram
 
+from conformance import scenario
 from conformance.backends.base import Case
 from conformance.errors import first_line
 from conformance.inputs import Tensor, size_of
@@ -24,6 +25,8 @@ REFUSALS = (
     "GuardOnDataDependentSymNode",
     "UnsupportedOperatorException",
 )
+# Refusals that have no class of their own: of torch.export, and of Torch-TensorRT's parsing of inputs.
+REFUSAL_TEXTS = ("Unsupported input type", "Invalid input type", "Could not infer dtype of")
 
 
 class Refused(Exception):
@@ -42,6 +45,8 @@ def capture(case: Case, module: nn.Module, torch_tensorrt: Any) -> Captured:
     if any(isinstance(spec, Tensor) and spec.grad for spec in case.micrograph.inputs):
         raise Refused("Torch-TensorRT compiles inference only: the micrograph asks for gradients")
     inputs = case.inputs()
+    if why := scenario.not_callable(module, inputs):
+        raise Refused(f"torch.export needs the arguments of the call: {why}")
     dynamic = case.micrograph.contract.capture.dynamic
     specialized: dict[str, str] = {}
     try:
@@ -55,12 +60,17 @@ def capture(case: Case, module: nn.Module, torch_tensorrt: Any) -> Captured:
     return Captured(program, _specs(case, inputs, dynamic, torch_tensorrt), [*dynamic], specialized)
 
 
+def refuses(error: BaseException) -> bool:
+    """Does Torch-TensorRT say that it does not take this kind of program, or of input?"""
+    return isinstance(error, (Refused, NotImplementedError)) or str(error).startswith(REFUSAL_TEXTS)
+
+
 def _export(module: nn.Module, inputs: tuple[Any, ...], dynamic_shapes: Any) -> ExportedProgram:
     try:
         with torch.no_grad():
             return torch.export.export(module, clone_inputs(inputs), dynamic_shapes=dynamic_shapes, strict=False)
     except Exception as error:
-        if type(error).__name__ in REFUSALS:
+        if type(error).__name__ in REFUSALS or refuses(error):
             raise Refused(f"torch.export does not take it: {first_line(error)}") from error
         raise
 

@@ -10,6 +10,7 @@ from typing import Any
 import torch
 from torch import fx
 
+from conformance.backends.torch_tensorrt.converted import Unlike
 from conformance.backends.torch_tensorrt.seam import seam
 from conformance.seam import Subscription
 from conformance.stage import Stage
@@ -55,6 +56,7 @@ class Engine:
     layers_per_op: Counter[str] = field(default_factory=Counter)
     aliased_io: dict[str, tuple[str, str]] = field(default_factory=dict)  # output → (input, kind)
     writes: dict[str, str] = field(default_factory=dict)  # input binding → the node whose value an aliased layer writes
+    unlike: dict[str, Unlike] = field(default_factory=dict)  # node → in what its converter's result differs from it
     built: list[str] = field(default_factory=list)  # the builder's own list of the layers it made
     plan: bytes = b""
     specs: Any = None  # input specs and settings it was built with, for the cache stage

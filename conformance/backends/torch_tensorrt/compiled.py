@@ -10,11 +10,11 @@ import torch
 
 from conformance.backends.base import CannotRun, Case, Compiled
 from conformance.backends.torch_tensorrt import observers, runtime
-from conformance.backends.torch_tensorrt.capture import Refused
+from conformance.backends.torch_tensorrt.capture import refuses
 from conformance.backends.torch_tensorrt.compilation import Compilation
 from conformance.backends.torch_tensorrt.engine_cache import observe_cache
 from conformance.backends.torch_tensorrt.instrument import capability_of
-from conformance.backends.torch_tensorrt.program import Program, out_spec, state_of
+from conformance.backends.torch_tensorrt.program import Program, complex_outputs, out_spec, state_of
 from conformance.backends.torch_tensorrt.seam import outside, seam
 from conformance.checks.measured import BUILD_RAISES
 from conformance.errors import first_line
@@ -55,6 +55,7 @@ class TorchTensorRTCompiled(Compiled):
             return self._decomposed()
         spec, hidden = out_spec(log.result), len(log.copied_back)
         common: dict[str, Any] = {"buffers": log.lifted_buffers, "hidden": hidden, "out_spec": spec}
+        common["complex_outputs"] = complex_outputs(log.result)
         meant = {*log.buffer_writes, *log.lifted_buffers}  # an engine may write more than it should: codegen's fault
         if stage is Stage.POSTGRAD and log.lowered is not None and log.error is None:
             writes = {name: node for name, node in log.writes().items() if name in meant}
@@ -122,19 +123,32 @@ class TorchTensorRTCompiled(Compiled):
     def _failed(self, stage: Stage) -> Observation:
         log = self.recording
         assert log.error is not None
+        if self.case.micrograph.contract.runtime.raises:
+            return self._refused(stage)
         if stage is not log.reached:
             return Observation.says(Verdict.BLOCKED, f"{log.reached} failed")
-        if isinstance(log.error, (Refused, NotImplementedError)):
+        if refuses(log.error):
             return Observation.says(
                 Verdict.UNSUPPORTED, first_line(log.error).partition(": ")[2] or first_line(log.error)
             )
         told = {"warnings": "\n".join(log.warnings), "traceback": "".join(traceback.format_exception(log.error))}
         return Observation(texts=told, findings=[Finding(Kind.CRASH, BUILD_RAISES, first_line(log.error))])
 
+    def _refused(self, stage: Stage) -> Observation:
+        """Eager refuses the program as well: to raise is right, and what comes after cannot be observed."""
+        log = self.recording
+        assert log.error is not None
+        if stage is log.reached:
+            return Observation({"refuses": type(log.error).__name__}, {"error": first_line(log.error)})
+        return Observation.says(
+            Verdict.UNAVAILABLE, f"the compiler refuses the program in {log.reached}, as eager does"
+        )
+
     def _capture(self) -> Observation:
         captured = self.compilation.captured
         assert captured is not None
-        return observers.capture(self.recording, captured, bool(self.case.micrograph.contract.capture.breaks))
+        promised = self.case.micrograph.contract.capture
+        return observers.capture(self.recording, captured, bool(promised.breaks) or (promised.graphs or 1) > 1)
 
     def _decomposition(self) -> Observation:
         return observers.decomposition(self.recording)

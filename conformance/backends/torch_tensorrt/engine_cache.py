@@ -7,6 +7,8 @@ counts."""
 from __future__ import annotations
 
 import copy
+import operator
+import zlib
 from collections.abc import Iterator
 from itertools import islice
 from typing import Any
@@ -18,13 +20,14 @@ from torch.fx.node import map_arg
 from conformance import graphs, oracle
 from conformance.backends.base import Case
 from conformance.backends.torch_tensorrt.compilation import Compilation
-from conformance.backends.torch_tensorrt.compile_log import CompileLog, Engine, snapshot
+from conformance.backends.torch_tensorrt.compile_log import CompileLog, Engine, ops, snapshot
 from conformance.backends.torch_tensorrt.instrument import Instrument
 from conformance.backends.torch_tensorrt.program import state_of
 from conformance.backends.torch_tensorrt.seam import seam
 from conformance.checks.measured import BUILD_RAISES, ENGINE_KEY
 from conformance.errors import first_line
 from conformance.target import Target
+from conformance.torch_seam import OpOverload
 from conformance.trace import Observation, digest
 from conformance.verdict import Finding, Kind, Verdict
 
@@ -70,6 +73,8 @@ def counting() -> Any:
 def observe_cache(case: Case, log: CompileLog) -> Observation:
     """Drive the engine cache with the engines of a compile."""
     engines = log.engines
+    if not engines and log.lowered is not None and not ops(log.lowered):
+        return Observation.says(Verdict.UNAVAILABLE, "there is nothing to compute, and no engine to cache")
     if not engines:
         return Observation.says(Verdict.FALLBACK, "there is no engine to cache: every op stayed in PyTorch")
     probe = Probe(case.target)
@@ -207,18 +212,24 @@ class Probe:
 
 
 def twins(gm: fx.GraphModule) -> Iterator[tuple[str, fx.GraphModule]]:
-    """The same graph with one thing changed: other results of the same shapes."""
+    """The same graph with one thing changed, and still for an engine: other results of the same shapes."""
     for node in gm.graph.nodes:
-        if node.op != "call_function":
+        if node.target is not operator.getitem and not isinstance(node.target, OpOverload):
             continue
-        for index, value in enumerate(node.args):
-            for other in _others(value):
-                args = (*node.args[:index], other, *node.args[index + 1 :])
-                if _same_shape(node, args):
-                    yield f"an argument of {node.target} is {other}, not {value}", _with_arguments(gm, node.name, args)
-        if len(node.args) >= 2 and _swappable(node) and _same_shape(node, (node.args[1], node.args[0], *node.args[2:])):
-            swapped = (node.args[1], node.args[0], *node.args[2:])
-            yield f"the operands of {node.target} are swapped", _with_arguments(gm, node.name, swapped)
+        for what, args in _changes(node):
+            if _is_twin(node, args):
+                twin, changed = _with_arguments(gm, node.name, args)
+                if changed.target is operator.getitem or changed in seam.converters:
+                    yield what, twin
+
+
+def _changes(node: fx.Node) -> Iterator[tuple[str, tuple[Any, ...]]]:
+    for index, value in enumerate(node.args):
+        for other in _others(value):
+            args = (*node.args[:index], other, *node.args[index + 1 :])
+            yield f"an argument of {node.target} is {other}, not {value}", args
+    if len(node.args) >= 2 and _swappable(node):
+        yield f"the operands of {node.target} are swapped", (node.args[1], node.args[0], *node.args[2:])
 
 
 def _others(value: Any) -> Iterator[Any]:
@@ -229,7 +240,8 @@ def _others(value: Any) -> Iterator[Any]:
         yield value - 1
     if isinstance(value, (list, tuple)) and value and all(isinstance(v, int) for v in value):
         yield [*value[:-1], value[-1] + 1]
-        yield [*reversed(value)] if len(set(value)) > 1 else [*value[:-1], value[-1] - 1]
+        turned = [*reversed(value)]
+        yield turned if turned != [*value] else [*value[:-1], value[-1] - 1]
 
 
 def _swappable(node: fx.Node) -> bool:
@@ -238,25 +250,46 @@ def _swappable(node: fx.Node) -> bool:
     return ordered and all(isinstance(n, fx.Node) for n in operands) and operands[0] is not operands[1]
 
 
-def _same_shape(node: fx.Node, args: tuple[Any, ...]) -> bool:
-    """Does the op take these arguments, and give tensors of the same shapes and dtypes? Otherwise it is no twin. It is
-    run, on tensors of ones: fake tensors take arguments that the op itself refuses."""
+def _is_twin(node: fx.Node, args: tuple[Any, ...]) -> bool:
+    """Does the op take these arguments, and give other values in tensors of the same shapes and dtypes? It is run: fake tensors take
+    arguments that the op itself refuses, and some arguments change nothing (the padding index of an embedding). Integers are zeros and ones,
+    which are indices as well; where the op refuses zeros, ones and twos."""
+    return any(_computes_another(node, args, least) for least in (0, 1))
+
+
+def _computes_another(node: fx.Node, args: tuple[Any, ...], least: int) -> bool:
+    def run(arguments: tuple[Any, ...]) -> Any:
+        values, keywords = map_arg((arguments, node.kwargs), lambda source: _drawn(source, least))
+        return node.target(*values, **keywords)  # type: ignore[operator]
+
     try:
-        values, keywords = map_arg((args, node.kwargs), _ones)
-        given = node.target(*values, **keywords)  # type: ignore[operator]
-        return _signature(given) == _signature(map_arg(node, _ones))
+        given, own = run(args), run(node.args)
+        return _signature(given) == _signature(own) and not _same_values(given, own)
     except Exception:
         return False
 
 
-def _ones(node: fx.Node) -> Any:
+def _drawn(node: fx.Node, least: int) -> Any:
+    """Values for a node, the same at every call."""
+    generator = torch.Generator().manual_seed(zlib.crc32(node.name.encode()))
+
+    def draw(value: torch.Tensor) -> torch.Tensor:
+        sizes = [int(size) for size in value.shape]
+        if value.dtype.is_floating_point:
+            return torch.randn(sizes, generator=generator).to(value.dtype)
+        return torch.randint(least, least + 2, sizes, generator=generator).to(value.dtype)
+
     value = node.meta["val"]
     if isinstance(value, (tuple, list)):
-        return type(value)(torch.ones([int(size) for size in v.shape], dtype=v.dtype) for v in value)
+        return type(value)(draw(v) for v in value)
+    return draw(value) if isinstance(value, torch.Tensor) else int(value)
+
+
+def _same_values(one: Any, other: Any) -> bool:
+    if isinstance(one, (tuple, list)):
+        return all(_same_values(a, b) for a, b in zip(one, other, strict=True))
     return (
-        torch.ones([int(size) for size in value.shape], dtype=value.dtype)
-        if isinstance(value, torch.Tensor)
-        else int(value)
+        torch.allclose(one.double(), other.double(), equal_nan=True) if isinstance(one, torch.Tensor) else one == other
     )
 
 
@@ -266,9 +299,10 @@ def _signature(value: Any) -> Any:
     return (tuple(value.shape), value.dtype) if isinstance(value, torch.Tensor) else type(value)
 
 
-def _with_arguments(gm: fx.GraphModule, name: str, args: tuple[Any, ...]) -> fx.GraphModule:
+def _with_arguments(gm: fx.GraphModule, name: str, args: tuple[Any, ...]) -> tuple[fx.GraphModule, fx.Node]:
+    """A copy of the graph in which a node has other arguments, and that node."""
     twin = snapshot(gm)
     by_name = {node.name: node for node in twin.graph.nodes}
     by_name[name].args = map_arg(args, lambda n: by_name[n.name])
     twin.recompile()
-    return twin
+    return twin, by_name[name]

@@ -25,6 +25,7 @@ from conformance.backends.torch_tensorrt.compile_log import (
     shown,
     snapshot,
 )
+from conformance.backends.torch_tensorrt.converted import unlike
 from conformance.backends.torch_tensorrt.engine import PlanModule, PlanRuntime
 from conformance.backends.torch_tensorrt.seam import described, seam, staying_on_cpu
 from conformance.errors import first_line
@@ -232,6 +233,8 @@ class Instrument:
             engine.layers.append(Layer(layer.name, layer.type.name, op_name(node.target), node.name))
         if node.op == "call_function":
             engine.layers_per_op[op_name(node.target)] += network.num_layers - first
+        if (difference := unlike(node, result)) is not None:
+            engine.unlike[f"{op_name(node.target)} ({node.name})"] = difference
         for entry in getattr(interpreter.ctx, "aliased_outputs", ())[aliased:]:
             engine.writes[entry.input_binding_name] = node.name
         return result

@@ -13,19 +13,20 @@ from conformance import graphs
 from conformance.backends.torch_tensorrt.capture import Captured
 from conformance.backends.torch_tensorrt.compile_log import CompileLog, Engine, shown
 from conformance.backends.torch_tensorrt.seam import outside, seam
-from conformance.checks.measured import CACHE_WRITE, COMPILE_WRITES, DIM_SPECIALIZED
+from conformance.checks.measured import CACHE_WRITE, COMPILE_WRITES, CONVERTED, DIM_SPECIALIZED
 from conformance.trace import Observation, digest
 from conformance.verdict import Finding, Kind, Verdict
 
 
-def capture(log: CompileLog, captured: Captured, breaks: bool) -> Observation:
+def capture(log: CompileLog, captured: Captured, several: bool) -> Observation:
+    """`several`: the contract promises graph breaks or more than one graph."""
     gm = captured.program.graph_module
     facts: dict[str, Any] = {
         "ops": _counted(gm),
         "inputs": len(captured.program.graph_signature.user_inputs),
         "dynamic": captured.dynamic,
     }
-    if not breaks:  # export gives one graph or none: a contract that asks for a break is not export's to keep
+    if not several:  # export gives one graph or none: a contract that asks for more is not export's to keep
         facts |= {"graphs": int(bool(facts["ops"])), "breaks": 0}
     if captured.specialized:
         facts["specialized"] = sorted(captured.specialized)
@@ -130,6 +131,7 @@ def codegen(log: CompileLog, capability: str) -> Observation:
             f"{e.name}.{out}": f"{source} ({kind})" for e in log.engines for out, (source, kind) in e.aliased_io.items()
         },
         "promoted_outputs": [f"{e.name}.{name}" for e in log.engines for name in e.outputs[e.user_outputs :]],
+        "converted_otherwise": {f"{e.name}: {node}": one.said for e in log.engines for node, one in e.unlike.items()},
         "compute_capability": capability,
         "plan_bytes": sum(len(engine.plan) for engine in log.engines),
     }
@@ -137,7 +139,7 @@ def codegen(log: CompileLog, capability: str) -> Observation:
         facts["programs"] = sum(bool(engine.plan) for engine in log.engines)
     texts = {f"network {engine.name}": _network(engine) for engine in log.engines}
     texts |= {f"built layers of {engine.name}": "\n".join(engine.built) for engine in log.engines}
-    return Observation(facts, texts, findings=list(_miswritten(log)))
+    return Observation(facts, texts, findings=[*_miswritten(log), *_misconverted(log)])
 
 
 # --------------------------------------------------------------------------------------------- details
@@ -228,6 +230,13 @@ def _network(engine: Engine) -> str:
     lines += [f"aliased: {out} is {source} ({kind})" for out, (source, kind) in engine.aliased_io.items()]
     lines += [f"{layer.type:24} {layer.op:32} {layer.name}" for layer in engine.layers]
     return "\n".join(lines)
+
+
+def _misconverted(log: CompileLog) -> Iterator[Finding]:
+    """What comes after the first is mostly its consequence."""
+    for engine in log.engines:
+        wrong = [f"{node}: the layers give {one.said}" for node, one in engine.unlike.items() if one.wrong]
+        yield from (Finding(Kind.BAD_CODE, CONVERTED, detail) for detail in wrong[:1])
 
 
 def _miswritten(log: CompileLog) -> Iterator[Finding]:

@@ -8,7 +8,7 @@ engine gives: contiguous tensors of its own, or the aliased input itself, as man
 from __future__ import annotations
 
 import operator
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from typing import Any
 
 import torch
@@ -21,6 +21,8 @@ from conformance.torch_seam import buffers_of, nesting_of, pytree
 from conformance.trace import Observation
 from conformance.verdict import Verdict
 
+VIEW_AS_COMPLEX = torch.ops.aten.view_as_complex.default
+
 
 class Program(Compiled):
     """A compile as of an earlier stage: it has a module, whose buffers count, and only runs.
@@ -28,7 +30,7 @@ class Program(Compiled):
     state: the module whose buffers the call reads and writes. writes: input or buffer placeholder → node whose value
     goes there. engines: submodule → input of the engine → node whose value goes there, or the engine itself, to do as
     it does. buffers: placeholder → buffer that is passed for it. hidden: outputs at the end that the user does not
-    see."""
+    see. complex_outputs: outputs that are pairs of real numbers here, and complex numbers for the user."""
 
     def __init__(
         self,
@@ -40,6 +42,7 @@ class Program(Compiled):
         engines: Mapping[str, Mapping[str, str] | Engine] | None = None,
         hidden: int = 0,
         out_spec: Any = None,
+        complex_outputs: Collection[int] = (),
     ) -> None:
         self.graph = graph
         self.module = state
@@ -48,6 +51,7 @@ class Program(Compiled):
         self.engines = dict(engines or {})
         self.hidden = hidden
         self.out_spec = out_spec
+        self.complex_outputs = complex_outputs
 
     def __call__(self, *inputs: Any) -> Any:
         share_state(self.graph, self.module)
@@ -69,10 +73,19 @@ class Program(Compiled):
     def _shaped(self, result: Any) -> Any:
         if self.hidden and isinstance(result, (tuple, list)):
             result = tuple(result)[: len(result) - self.hidden]
+        if self.complex_outputs:
+            result = self._with_complex(result)
         if self.out_spec is not None and not has_structure(self.graph):
             flat = list(result) if isinstance(result, (tuple, list)) else [result]
             return pytree.tree_unflatten(flat, self.out_spec)
         return result
+
+    def _with_complex(self, result: Any) -> Any:
+        values = list(result) if isinstance(result, (tuple, list)) else [result]
+        for index in self.complex_outputs:
+            if index < len(values) and not values[index].is_complex():
+                values[index] = torch.view_as_complex(values[index])
+        return tuple(values) if isinstance(result, (tuple, list)) else values[0]
 
 
 class _Runner(fx.Interpreter):
@@ -141,6 +154,15 @@ def out_spec(gm: Any) -> Any:
     if not isinstance(gm, fx.GraphModule) or not has_structure(gm):
         return None
     return nesting_of(gm.graph).out_spec
+
+
+def complex_outputs(gm: Any) -> list[int]:
+    """The outputs that the compiled module makes complex numbers of, after the last engine."""
+    if not isinstance(gm, fx.GraphModule):
+        return []
+    outputs = next(node for node in gm.graph.nodes if node.op == "output").args[0]
+    nodes = outputs if isinstance(outputs, (tuple, list)) else [outputs]
+    return [index for index, node in enumerate(nodes) if getattr(node, "target", None) is VIEW_AS_COMPLEX]
 
 
 def share_state(gm: nn.Module, state: nn.Module) -> None:
