@@ -73,6 +73,7 @@ KINDS = {
     "still": "fails in both",
     "moved": "passed before; now only a private name is missing",
     "gone": "passed before, and does not run now for another reason",
+    "same": "passes in both",
 }
 
 
@@ -144,7 +145,9 @@ def _kind(now: Mapping[str, Any] | None, then: Mapping[str, Any] | None, collect
     if after in FAILS:
         return "still" if before in FAILS else "new"
     if after in PASSES:
-        return "fixed" if before in (*FAILS, Verdict.XFAIL.value) else ""
+        if before in (*FAILS, Verdict.XFAIL.value):
+            return "fixed"
+        return "same" if before in PASSES else ""
     if before != Verdict.PASS.value or after == Verdict.XFAIL.value:
         return ""
     cause = ((now or collection or {}).get("observation") or {}).get("cause")

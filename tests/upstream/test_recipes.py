@@ -23,6 +23,7 @@ def test_there_are_recipes_for_four_stages() -> None:
     assert {shlex.split(recipe)[4] for recipe in RECIPES} == {"capture", "postgrad", "fusion", "cache"}
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("recipe", RECIPES)
 def test_a_recipe_runs_and_sees_its_stage(recipe: str, command: Callable[..., tuple[int, str]], tmp_path: Path) -> None:
     source, python = os.environ.get("PYTORCH_SRC"), os.environ.get("PYTORCH_PYTHON")

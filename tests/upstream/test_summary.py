@@ -48,6 +48,7 @@ OLD = dict(
         line("test_c", "fail"),
         line("test_d", "pass", "postgrad"),
         line("test_f", "pass"),
+        line("test_g", "pass", "codegen"),
         line("test_h", "pass"),
         line("test_j", "xfail"),
         ("fusion/inductor/cpu/upstream:t/test_not_asked_for.py::test_k", {"verdict": "pass"}),
@@ -75,15 +76,17 @@ def test_every_test_is_sorted_against_an_older_record() -> None:
         "still": ["c"],
         "moved": ["f"],
         "gone": ["h"],
+        "same": ["g"],
     }
     assert compared.causes == {"unknown": 3, "crash": 1}
     assert compared.by_stage["fusion"] == {"new": 2, "fixed": 2, "still": 1, "moved": 1, "gone": 1}
+    assert compared.by_stage["codegen"] == {"new": 2, "same": 1}
 
 
 def test_tests_of_a_file_that_no_longer_imports_are_told_apart() -> None:
     new = dict([line("(collection)", "unavailable", cause="private_name", name="torch._x.y")])
     compared = summary.against(new, OLD)
-    assert [len(compared.tests[kind]) for kind in ("moved", "gone", "new")] == [4, 0, 0]
+    assert [len(compared.tests[kind]) for kind in ("moved", "gone", "new")] == [5, 0, 0]
 
 
 def test_what_a_person_reads() -> None:
