@@ -188,7 +188,7 @@ def _observation(outcome: Outcome) -> dict[str, Any]:
         found |= {"name": outcome.failure.what} if outcome.failure.what else {}
     if outcome.answer:
         found |= {
-            "fails_from": outcome.answer.stage or outcome.answer.said,
+            "fails_from": outcome.answer.said if outcome.answer.direct else outcome.answer.stage or outcome.answer.said,
             "rung": outcome.answer.rung,
             "rungs": outcome.answer.tried,
         }
