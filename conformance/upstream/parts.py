@@ -58,10 +58,13 @@ PARTS: dict[str, tuple[tuple[str, str], ...]] = {
 }
 
 
-def stage_of(frames: Iterable[Sequence[Any]], ladder: str) -> str:
-    """The stage of the innermost frame that is in a part of the compiler; empty where none is."""
-    for file, *_ in reversed(list(frames)):
+def stage_of(frames: Iterable[Sequence[Any]], ladder: str, test_file: str) -> str:
+    """The stage of the innermost frame that is in a part of the compiler; empty where the test called none. What stands
+    above the test in the traceback is the runner of tests, which PyTorch keeps in the same folders."""
+    for file in (str(frame[0]).replace("\\", "/") for frame in reversed(list(frames))):
         for fragment, stage in PARTS.get(ladder, ()):
-            if fragment in str(file).replace("\\", "/"):
+            if fragment in file:
                 return stage
+        if file.endswith(test_file):
+            break
     return ""

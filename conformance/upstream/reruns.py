@@ -70,7 +70,9 @@ class Reruns:
                 running = ""
                 word = self._word(rung, self.runner.outcome(event), event["layers"])
                 if rung is self.full and word.startswith("fails") and self._enters_nothing(event):
-                    self.direct[event["test"]] = stage_of(event.get("frames", ()), self.runner.map.suite.ladder)
+                    self.direct[event["test"]] = stage_of(
+                        event.get("frames", ()), self.runner.map.suite.ladder, self.file
+                    )
                 yield (
                     event["test"],
                     word + (f" (not probed, gone: {', '.join(event['gone'])})" if event["gone"] else ""),

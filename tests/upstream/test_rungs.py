@@ -151,13 +151,15 @@ def test_every_ladder_goes_from_no_compiler_to_the_whole() -> None:
 
 def test_the_innermost_frame_of_the_compiler_names_the_part() -> None:
     frames = [
-        ["/site/torch/_dynamo/convert_frame.py", "f", 1, ""],
-        ["/site/torch/_inductor/fx_passes/pad_mm.py", "g", 2, ""],
-        ["/site/torch/_ops.py", "h", 3, ""],
+        ["/site/torch/_inductor/test_case.py", "run", 1, ""],
+        ["/src/test/test_x.py", "test_x", 2, ""],
+        ["/site/torch/_dynamo/convert_frame.py", "f", 3, ""],
+        ["/site/torch/_inductor/fx_passes/pad_mm.py", "g", 4, ""],
+        ["/site/torch/_ops.py", "h", 5, ""],
     ]
-    assert parts.stage_of(frames, "pytorch") == "postgrad"
-    assert parts.stage_of(frames[:1], "pytorch") == "capture"
-    assert parts.stage_of(frames, "torch_tensorrt") == parts.stage_of([], "pytorch") == ""
+    told = [parts.stage_of(frames[:length], "pytorch", "test/test_x.py") for length in (5, 3, 2, 0)]
+    assert told == ["postgrad", "capture", "", ""], "what is above the test runs it"
+    assert parts.stage_of(frames, "torch_tensorrt", "test/test_x.py") == ""
     assert set(parts.PARTS) == set(rungs.LADDERS)
     assert {stage for table in parts.PARTS.values() for _, stage in table} == {stage.value for stage in STAGES}
 
