@@ -35,6 +35,8 @@ _TORCH = (
     ("torch/_inductor/cudagraph", "runtime"),
     ("torch/_inductor/runtime/", "runtime"),
 )
+# An assertion that fails is the test's own, whatever it was called through.
+ASSERTS = ("/unittest/", "/expecttest/", "torch/testing/")
 # By ladder.
 PARTS: dict[str, tuple[tuple[str, str], ...]] = {
     "pytorch": _TORCH,
@@ -65,6 +67,6 @@ def stage_of(frames: Iterable[Sequence[Any]], ladder: str, test_file: str) -> st
         for fragment, stage in PARTS.get(ladder, ()):
             if fragment in file:
                 return stage
-        if file.endswith(test_file):
+        if file.endswith(test_file) or any(fragment in file for fragment in ASSERTS):
             break
     return ""

@@ -160,6 +160,8 @@ def test_the_innermost_frame_of_the_compiler_names_the_part() -> None:
     told = [parts.stage_of(frames[:length], "pytorch", "test/test_x.py") for length in (5, 3, 2, 0)]
     assert told == ["postgrad", "capture", "", ""], "what is above the test runs it"
     assert parts.stage_of(frames, "torch_tensorrt", "test/test_x.py") == ""
+    asserts = [*frames[1:3], ["/site/torch/testing/_internal/common_utils.py", "assertEqual", 6, ""]]
+    assert parts.stage_of(asserts, "pytorch", "test/test_x.py") == ""
     assert set(parts.PARTS) == set(rungs.LADDERS)
     assert {stage for table in parts.PARTS.values() for _, stage in table} == {stage.value for stage in STAGES}
 
