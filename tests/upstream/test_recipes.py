@@ -49,7 +49,7 @@ def test_there_are_recipes_for_four_stages_of_pytorch() -> None:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("line", RECIPES)
+@pytest.mark.parametrize("line", RECIPES, ids=lambda line: "-".join((Recipe(line).suite, Recipe(line).stage)))
 def test_a_recipe_runs_and_sees_its_stage(line: str, command: Callable[..., tuple[int, str]], tmp_path: Path) -> None:
     recipe, record = Recipe(line), tmp_path / "recipe.jsonl"
     if not recipe.source:
@@ -63,7 +63,7 @@ def test_a_recipe_runs_and_sees_its_stage(line: str, command: Callable[..., tupl
     assert code == 0, printed
 
 
-@pytest.mark.parametrize("line", RECIPES)
+@pytest.mark.parametrize("line", RECIPES, ids=lambda line: "-".join((Recipe(line).suite, Recipe(line).stage)))
 def test_a_recipe_selects_a_mapped_file(line: str) -> None:
     recipe = Recipe(line)
     mapped = stage_map.load(recipe.suite)
