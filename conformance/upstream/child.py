@@ -64,6 +64,7 @@ class Reporter:
 
     def __init__(self, settings: dict[str, Any], ladder: Any, bootstrap: Any, guard: Any) -> None:
         self.settings, self.ladder, self.bootstrap, self.guard = settings, ladder, bootstrap, guard
+        self.assertions = beside("assertions")
         self.events = Events(settings["events"])
         self.errors: list[dict[str, Any]] = []
         self.reports: list[dict[str, Any]] = []
@@ -141,7 +142,8 @@ class Reporter:
         elif report.outcome == "failed":
             found.update({"line": _last_line(report)} if call.excinfo is None else described(call.excinfo.value))
             if found.get("type") == "Stopped":  # bootstrap.Stopped: a GPU would have to go on
-                found.update(outcome="stopped", facts=call.excinfo.value.facts)
+                held = self.assertions.held_before(call.excinfo.tb, self.settings["root"])
+                found.update(outcome="stopped", facts={**call.excinfo.value.facts, "asserted": held})
             if "Unexpected success" in found["line"] or "[XPASS(strict)]" in found["line"]:
                 found["outcome"] = "xpassed"
         self.reports.append(found)

@@ -41,7 +41,7 @@ PROGRESS = 20.0  # seconds between lines of progress
 @click.option("-n", "--workers", type=click.IntRange(1), default=1, show_default=True, help="files at once")
 @click.option("--record", type=FILE, help="write the record here")
 @click.option("--resume", is_flag=True, help="go on with --record where it ended")
-@click.option("--against", type=FILE, metavar="RECORD", help="say what is new against an older record")
+@click.option("--against", type=FILE, multiple=True, metavar="RECORD", help="say what is new against older records")
 @click.option("--timeout", type=float, default=120.0, show_default=True, metavar="SECONDS", help="for one test")
 @click.option("--slow", is_flag=True, help="run tests that the map calls slow")
 @click.option("--no-rungs", is_flag=True, help="do not run failing tests again to see from which stage on they fail")
@@ -59,7 +59,7 @@ def upstream(
     workers: int,
     record: Path | None,
     resume: bool,
-    against: Path | None,
+    against: tuple[Path, ...],
     timeout: float,
     slow: bool,
     no_rungs: bool,
@@ -74,7 +74,7 @@ def upstream(
         if stage not in {one.value for one in STAGES}:
             raise unknown("stage", stage, [one.value for one in STAGES])
     mapped = stage_map.load(suite, folder=maps)
-    older = records.read(against) if against else None
+    older = [records.read(path) for path in against]
     if only_summary:
         return _show(records.read(only_summary), older, [])
     checkout = open_checkout(src, mapped.suite)
@@ -167,14 +167,15 @@ class Progress:
             self.console.print(text, style="dim", markup=False, highlight=False, soft_wrap=True)
 
 
-def _show(run: records.Run, older: records.Run | None, idle: list[str]) -> int:
+def _show(run: records.Run, older: list[records.Run], idle: list[str]) -> int:
     """Print the summary; 1 if anything was unexpected."""
     cells = summary.upstream_cells(run)
     if not cells:
         raise UsageError(f"{run.path} has no upstream tests")
     found = summary.summarize(cells)
-    summary.show(found, summary.against(cells, summary.upstream_cells(older)) if older else None)
-    for line in (*run.problems, *idle):
+    before = {cell: line for one in older for cell, line in summary.upstream_cells(one).items()}
+    summary.show(found, summary.against(cells, before) if older else None)
+    for line in (*(problem for one in (run, *older) for problem in one.problems), *idle):
         click.echo(line, err=True)
     return 1 if found.unexpected or idle else 0
 

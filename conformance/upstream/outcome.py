@@ -19,9 +19,13 @@ class Answer:
     stage: str
     tried: dict[str, str]
     alone: str  # what the test does when it is run again as it is
+    direct: bool = False  # it enters no layer of the compiler: no rung can take away what it calls itself
 
     @property
     def said(self) -> str:
+        if self.direct:
+            told = "enters no layer of the compiler that a rung could take away"
+            return f"fails in {self.stage}, which it calls itself" if self.stage else told
         if self.rung:
             return f"fails from {self.stage} on" if self.stage else "fails without the compiler"
         return "passes when it is run alone" if self.alone.startswith("passes") else "no rung tells where"

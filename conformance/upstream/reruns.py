@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from conformance.upstream import rungs
 from conformance.upstream.failure import alike
 from conformance.upstream.outcome import FAILED, Answer, Outcome, died
+from conformance.upstream.parts import stage_of
 
 if TYPE_CHECKING:
     from conformance.upstream.runner import Runner
@@ -23,9 +24,13 @@ class Reruns:
         self.open = {outcome.test: outcome for outcome in failed}
         self.lines = {outcome.test: outcome.line for outcome in failed}  # the failure to look for
         self.tried: dict[str, dict[str, str]] = {outcome.test: {} for outcome in failed}
+        self.direct: dict[str, str] = {}  # tests that enter no layer: the stage of the part that they call themselves
 
     def run(self) -> None:
         self._at(self.full, settles="passes")
+        for test, stage in self.direct.items():
+            tried = self.tried[test]
+            self.open.pop(test).answer = Answer("", stage, tried, tried[self.full.name], direct=True)
         for rung in self.ladder:
             self._at(rung, settles="fails alike")
         for test in list(self.open):  # what fails at no shorter rung
@@ -64,6 +69,10 @@ class Reruns:
             elif event["event"] == "end":
                 running = ""
                 word = self._word(rung, self.runner.outcome(event), event["layers"])
+                if rung is self.full and word.startswith("fails") and self._enters_nothing(event):
+                    self.direct[event["test"]] = stage_of(
+                        event.get("frames", ()), self.runner.map.suite.ladder, self.file
+                    )
                 yield (
                     event["test"],
                     word + (f" (not probed, gone: {', '.join(event['gone'])})" if event["gone"] else ""),
@@ -73,6 +82,10 @@ class Reruns:
         if refused:
             for test in asked:
                 yield test, f"not tried: {refused}"
+
+    def _enters_nothing(self, event: Mapping[str, Any]) -> bool:
+        """Did the test enter no layer of the compiler, with every layer probed?"""
+        return bool(self.full.layers) and not event["layers"] and not event["gone"]
 
     def _word(self, rung: rungs.Rung, outcome: Outcome, layers: dict[str, int]) -> str:
         above = [layer for layer in layers if layer not in rung.layers]

@@ -63,21 +63,19 @@ class Results:
         return self._judged(outcome)[1] is not None
 
     def lines(self, outcome: Outcome) -> list[dict[str, Any]]:
-        """The lines of the record: one, or two for a test that was stopped where a GPU must go on. If it had built
-        engines by then, its own stage passes as far as it was seen, and its runtime is unavailable."""
+        """The lines of the record: one, or two for a test that was stopped where a GPU must go on. If it had shown
+        something of its own stage by then, that stage passes as far as it was seen, and its runtime is unavailable."""
         if outcome.outcome != "stopped":
             return [self._line(outcome)]
-        outcome = replace(outcome, line=outcome.line.removeprefix("Stopped: "))
         stage = Cell.parse(self.cell(outcome.test)).stage
-        if stage.order >= Stage.RUNTIME.order or not outcome.facts.get("engines"):
-            return [self._line(replace(outcome, outcome="unavailable", facts={}))]
-        built = (
-            f"{outcome.facts['engines']} built for real, {outcome.facts['engine_bytes']:,} bytes; then {outcome.line}"
-        )
-        rest = self._line(replace(outcome, outcome="unavailable", facts={}))
-        later = str(Cell(Stage.RUNTIME, *str(rest["cell"]).split("/", 3)[1:]))
-        seen = replace(outcome, outcome="passed", line=f"engines: {built}", facts={"engines": outcome.facts["engines"]})
-        return [self._line(seen), rest | {"cell": later, "observation": {"after": stage.value}, "seconds": 0.0}]
+        line = outcome.line.removeprefix("Stopped: ")
+        rest = replace(outcome, outcome="unavailable", line=f"{line}{_not_shown(stage, outcome)}", facts={})
+        if not _shown(stage, outcome):
+            return [self._line(rest)]
+        seen = replace(outcome, outcome="passed", line=f"{_told(outcome)}; then {line}")
+        after = self._line(replace(rest, line=line))
+        later = str(Cell(Stage.RUNTIME, *str(after["cell"]).split("/", 3)[1:]))
+        return [self._line(seen), after | {"cell": later, "observation": {"after": stage.value}, "seconds": 0.0}]
 
     def _line(self, outcome: Outcome) -> dict[str, Any]:
         verdict, entry = self._judged(outcome)
@@ -146,6 +144,31 @@ class Results:
         }
 
 
+def _shown(stage: Stage, outcome: Outcome) -> bool:
+    """Had a test shown something of its stage when it was stopped? A converter, if an engine was built; anything before
+    it, if an assertion of the test had held."""
+    if stage is Stage.CODEGEN:
+        return bool(outcome.facts.get("engines"))
+    return stage.order < Stage.CODEGEN.order and bool(outcome.facts.get("asserted"))
+
+
+def _not_shown(stage: Stage, outcome: Outcome) -> str:
+    """Why a stopped test says nothing of its stage, where it is one that does not need a GPU."""
+    if stage.order >= Stage.CODEGEN.order or outcome.facts.get("asserted"):
+        return ""
+    return ", and the test asserts nothing before that"
+
+
+def _told(outcome: Outcome) -> str:
+    facts = outcome.facts
+    built = (
+        f"engines: {facts['engines']} built for real, {facts['engine_bytes']:,} bytes" if facts.get("engines") else ""
+    )
+    count = facts.get("asserted", 0)
+    held = f"{count} assertion{'s' if count > 1 else ''} of the test held" if count else ""
+    return "; ".join(part for part in (built, held) if part)
+
+
 def _file_of(glob: str) -> str:
     return glob.split("/", 3)[3].removeprefix(PREFIX).partition("::")[0]
 
@@ -165,7 +188,7 @@ def _observation(outcome: Outcome) -> dict[str, Any]:
         found |= {"name": outcome.failure.what} if outcome.failure.what else {}
     if outcome.answer:
         found |= {
-            "fails_from": outcome.answer.stage or outcome.answer.said,
+            "fails_from": outcome.answer.said if outcome.answer.direct else outcome.answer.stage or outcome.answer.said,
             "rung": outcome.answer.rung,
             "rungs": outcome.answer.tried,
         }
@@ -180,7 +203,10 @@ def revision(map_file: Path) -> str:
     hashed = hashlib.sha256()
     files = [
         map_file,
-        *(here / name for name in ("child.py", "server.py", "rungs.py", "main_guard.py", "bootstrap.py")),
+        *(
+            here / name
+            for name in ("child.py", "server.py", "rungs.py", "main_guard.py", "assertions.py", "bootstrap.py")
+        ),
     ]
     for file in files:
         hashed.update(file.read_bytes() if file.is_file() else b"")

@@ -44,6 +44,7 @@ class Summary:
     causes: list[Cause] = field(default_factory=list)
     moved_names: Counter[str] = field(default_factory=Counter)
     reasons: Counter[str] = field(default_factory=Counter)
+    failed_files: int = 0  # that could not be imported, or died while they were
 
     @property
     def tests(self) -> int:
@@ -55,7 +56,8 @@ class Summary:
 
     @property
     def unexpected(self) -> int:
-        return sum(counter[verdict] for counter in self.verdicts.values() for verdict in BAD)
+        """Tests and whole files."""
+        return sum(counter[verdict] for counter in self.verdicts.values() for verdict in BAD) + self.failed_files
 
 
 @dataclass(frozen=True)
@@ -72,8 +74,11 @@ KINDS = {
     "fixed": "passes, and failed before, expected or not",
     "still": "fails in both",
     "moved": "passed before; now only a private name is missing",
+    "removed": "passed before; now a public name is missing",
     "gone": "passed before, and does not run now for another reason",
+    "same": "passes in both",
 }
+NAMES = {"private_name": "moved", "public_name": "removed"}  # by cause
 
 
 def upstream_cells(run: Run) -> dict[str, dict[str, Any]]:
@@ -88,7 +93,9 @@ def summarize(cells: Mapping[str, Mapping[str, Any]]) -> Summary:
         cell, verdict, facts = Cell.parse(name), str(line["verdict"]), line.get("observation") or {}
         if facts.get("cause") == "private_name":
             found.moved_names[str(facts.get("name"))] += 1
-        if not name.endswith(COLLECTION) and "after" not in facts:
+        if name.endswith(COLLECTION):
+            found.failed_files += verdict in BAD
+        elif "after" not in facts:
             found.verdicts[cell.stage.value][verdict] += 1
         if verdict in BAD:
             first = (line.get("findings") or [{}])[0].get("detail") or line.get("reason") or verdict
@@ -141,14 +148,16 @@ def against(cells: Mapping[str, Mapping[str, Any]], older: Mapping[str, Mapping[
 def _kind(now: Mapping[str, Any] | None, then: Mapping[str, Any] | None, collection: Mapping[str, Any] | None) -> str:
     """Which of KINDS a test is; empty where nothing is to be told. `collection` is what became of the newer file."""
     before, after = (str(line["verdict"]) if line else "" for line in (then, now))
+    cause = ((now or collection or {}).get("observation") or {}).get("cause")
+    if before == Verdict.PASS.value and cause in NAMES:
+        return NAMES[cause]
     if after in FAILS:
         return "still" if before in FAILS else "new"
     if after in PASSES:
-        return "fixed" if before in (*FAILS, Verdict.XFAIL.value) else ""
-    if before != Verdict.PASS.value or after == Verdict.XFAIL.value:
-        return ""
-    cause = ((now or collection or {}).get("observation") or {}).get("cause")
-    return "moved" if cause == "private_name" else "gone"
+        if before in (*FAILS, Verdict.XFAIL.value):
+            return "fixed"
+        return "same" if before in PASSES else ""
+    return "" if before != Verdict.PASS.value or after == Verdict.XFAIL.value else "gone"
 
 
 def _by_test(cells: Mapping[str, Mapping[str, Any]]) -> dict[str, Mapping[str, Any]]:
@@ -186,7 +195,7 @@ def _stage_table(found: Summary) -> Table:
 
 
 def _cause_table(found: Summary, most: int) -> Table:
-    title = f"{len(found.causes)} causes of {found.unexpected} failures (same first line, same rung)"
+    title = f"{len(found.causes)} causes of {found.unexpected} failures of tests and files (same first line, same rung)"
     table = Table(
         "tests", "belongs to", "fails from", "first line", "for one", title=title, title_justify="left", box=None
     )

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable
 from pathlib import Path
 
@@ -11,7 +12,8 @@ from small_project import Small
 
 @pytest.fixture(scope="session")
 def pycache(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    return tmp_path_factory.mktemp("pycache")
+    named = os.environ.get("PYTHONPYCACHEPREFIX")
+    return Path(named) if named else tmp_path_factory.mktemp("pycache")
 
 
 @pytest.fixture(autouse=True)

@@ -71,6 +71,9 @@ def test_a_run_is_recorded_summarized_and_resumed(small: Small, command: Command
     assert "new: tests/test_functions.py::test_parameter" in printed
     code, printed = command("small", "--maps", small.maps, "--summary", small.folder / "new.jsonl", "--against", record)
     assert code == 1 and "1 causes of 1 failures" in printed
+    both = ("--against", record, "--against", small.folder / "new.jsonl")
+    _, printed = command("small", "--maps", small.maps, "--summary", small.folder / "new.jsonl", *both)
+    assert "new: " not in printed.replace("new: fails, and did not before", ""), "it failed in one of the older ones"
 
 
 def test_the_map_is_checked_and_listed(small: Small, command: Command) -> None:

@@ -10,9 +10,11 @@ from types import ModuleType
 from typing import Any
 
 import pytest
+import torch
 from small_project import Small
 
-from conformance.upstream import rungs
+from conformance.stage import STAGES
+from conformance.upstream import parts, rungs
 from conformance.upstream.rungs import Rung
 
 FAULTS = """
@@ -33,6 +35,8 @@ class TestFaults(unittest.TestCase):
     def test_wrong_in_aot(self): self.check(lambda x: plus_one(x))
     def test_wrong_in_dynamo(self): self.check(in_a_graph)
     def test_wrong_without_a_compiler(self): self.check(lambda x: x)
+    def test_wrong_in_a_part(self): torch._dynamo.lookup_backend("no such backend")
+    def test_wrong_by_itself(self): self.assertEqual(1, 2)
 """
 
 
@@ -99,7 +103,10 @@ def test_the_rungs_of_torch(small: Small) -> None:
         "wrong_in_aot": "decomposition",
         "wrong_in_dynamo": "capture",
         "wrong_without_a_compiler": "fails without the compiler",
+        "wrong_in_a_part": "fails in capture, which it calls itself",
+        "wrong_by_itself": "enters no layer of the compiler that a rung could take away",
     }
+    assert told["wrong_in_a_part"]["rungs"] == {"inductor": "fails alike"}, "no further rung is worth its time"
     assert told["wrong_in_aot"]["rungs"] == {
         "inductor": "fails alike",
         "python": "passes",
@@ -140,6 +147,30 @@ def test_every_ladder_goes_from_no_compiler_to_the_whole() -> None:
             assert set(lower.layers) <= set(higher.layers), f"{higher.name} must allow what {lower.name} allows"
         assert {layer for rung in ladder for layer in rung.layers} <= set(rungs.PROBES)
         assert all(group in rungs.SETTINGS for rung in ladder for group in rung.off)
+
+
+def test_the_innermost_frame_of_the_compiler_names_the_part() -> None:
+    frames = [
+        ["/site/torch/_inductor/test_case.py", "run", 1, ""],
+        ["/src/test/test_x.py", "test_x", 2, ""],
+        ["/site/torch/_dynamo/convert_frame.py", "f", 3, ""],
+        ["/site/torch/_inductor/fx_passes/pad_mm.py", "g", 4, ""],
+        ["/site/torch/_ops.py", "h", 5, ""],
+    ]
+    told = [parts.stage_of(frames[:length], "pytorch", "test/test_x.py") for length in (5, 3, 2, 0)]
+    assert told == ["postgrad", "capture", "", ""], "what is above the test runs it"
+    assert parts.stage_of(frames, "torch_tensorrt", "test/test_x.py") == ""
+    asserts = [*frames[1:3], ["/site/torch/testing/_internal/common_utils.py", "assertEqual", 6, ""]]
+    assert parts.stage_of(asserts, "pytorch", "test/test_x.py") == ""
+    assert set(parts.PARTS) == set(rungs.LADDERS)
+    assert {stage for table in parts.PARTS.values() for _, stage in table} == {stage.value for stage in STAGES}
+
+
+@pytest.mark.parametrize("fragment", [fragment for fragment, _ in parts.PARTS["pytorch"]])
+def test_every_part_of_torch_is_there(fragment: str) -> None:
+    """In the newest version that the suite knows; an older one may lack a part."""
+    place = Path(torch.__file__).parent / fragment.removeprefix("torch/")
+    assert list(place.parent.glob(place.name + "*")) or torch.__version__ < "2.15", fragment
 
 
 @pytest.mark.parametrize("table", ["PROBES", "BACKENDS"])

@@ -48,6 +48,7 @@ OLD = dict(
         line("test_c", "fail"),
         line("test_d", "pass", "postgrad"),
         line("test_f", "pass"),
+        line("test_g", "pass", "codegen"),
         line("test_h", "pass"),
         line("test_j", "xfail"),
         ("fusion/inductor/cpu/upstream:t/test_not_asked_for.py::test_k", {"verdict": "pass"}),
@@ -74,16 +75,31 @@ def test_every_test_is_sorted_against_an_older_record() -> None:
         "fixed": ["a", "j"],
         "still": ["c"],
         "moved": ["f"],
+        "removed": [],
         "gone": ["h"],
+        "same": ["g"],
     }
     assert compared.causes == {"unknown": 3, "crash": 1}
     assert compared.by_stage["fusion"] == {"new": 2, "fixed": 2, "still": 1, "moved": 1, "gone": 1}
+    assert compared.by_stage["codegen"] == {"new": 2, "same": 1}
 
 
 def test_tests_of_a_file_that_no_longer_imports_are_told_apart() -> None:
     new = dict([line("(collection)", "unavailable", cause="private_name", name="torch._x.y")])
     compared = summary.against(new, OLD)
-    assert [len(compared.tests[kind]) for kind in ("moved", "gone", "new")] == [4, 0, 0]
+    assert [len(compared.tests[kind]) for kind in ("moved", "gone", "new")] == [5, 0, 0]
+    new = dict([line("(collection)", "fail", cause="public_name", name="torch.x")])
+    compared = summary.against(new, OLD)
+    assert [len(compared.tests[kind]) for kind in ("removed", "gone", "new")] == [5, 0, 0]
+    assert summary.summarize(new).unexpected == 1, "a file that cannot be imported makes the run fail"
+
+
+def test_a_test_that_asks_for_a_public_name_that_is_gone() -> None:
+    new = dict(
+        [line("test_b", "fail", cause="public_name", name="torch.x"), line("test_c", "fail", cause="public_name")]
+    )
+    tests = summary.against(new, OLD).tests
+    assert [test[-1] for test in tests["removed"]] == ["b"] and [test[-1] for test in tests["still"]] == ["c"]
 
 
 def test_what_a_person_reads() -> None:
