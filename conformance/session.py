@@ -5,6 +5,7 @@ from __future__ import annotations
 import gc
 from collections.abc import Callable, Collection, Iterable, Iterator
 from dataclasses import dataclass, field
+from functools import partial
 from typing import Any
 
 import torch
@@ -20,7 +21,7 @@ from conformance.fresh import FRESH
 from conformance.judge import Judge, Result, is_wrong
 from conformance.micrograph import Micrograph
 from conformance.plan import Plan, PlannedCase
-from conformance.processes import Job, Pool
+from conformance.processes import Job, Pool, in_fork
 from conformance.result_cache import TraceCache
 from conformance.stage import STAGES, Stage
 from conformance.target import Target
@@ -28,6 +29,7 @@ from conformance.trace import Trace
 from conformance.verdict import Finding, Kind
 
 CASES_A_GPU_PROCESS = 12  # to make a CUDA context takes long
+IMPORT_LIMIT = 300.0  # seconds, for the imports of a backend on a slow machine
 
 
 @dataclass(frozen=True)
@@ -135,9 +137,10 @@ class Session:
         with torch.compiler.set_stance("force_eager"):  # the oracle runs eager in it; it imports Dynamo
             pass
         for backend, target in dict.fromkeys((case.backend, case.target) for case in cases):
-            instance = backends.get(backend)
-            if len(instance.unavailable(Target.parse(target))) < len(STAGES):
-                instance.preload(Target.parse(target))
+            # No forked process can start CUDA once it was started here. Where an import does that (Torch-TensorRT's asks for the
+            # capability of the GPU), each process imports the package itself, for the several cases that it measures.
+            if target != "cuda" or in_fork(partial(_starts_cuda, backend, target), IMPORT_LIMIT) is False:
+                _import(backend, target)
         gc.collect()
 
     def _judged(self, case: PlannedCase, trace: Trace) -> dict[Stage, Result]:
@@ -172,6 +175,18 @@ class Session:
             trace.at(at[0]).findings.append(Finding(Kind.CRASH, LADDER, lost))
         say(trace)
         return bool(lost)
+
+
+def _import(backend: str, target: str) -> None:
+    """Import what every case of a backend and target needs, where it can be observed here at all."""
+    instance = backends.get(backend)
+    if len(instance.unavailable(Target.parse(target))) < len(STAGES):
+        instance.preload(Target.parse(target))
+
+
+def _starts_cuda(backend: str, target: str) -> bool:
+    _import(backend, target)
+    return torch.cuda.is_initialized()
 
 
 def results_here(
