@@ -1,11 +1,12 @@
 """How often `conformance triage SCRIPT.py` is right about the scripts of one half, on the torch that runs this.
 
-    python tests/triage/scripts_score.py --half held --jobs 2 --results score.jsonl [--bisector] [--page FILE]
+    python tests/triage/scripts_score.py --half held --jobs 3 --cores 0-5 --results score.jsonl [--bisector] [--page FILE]
 
 Each script that truth.toml has alive on this torch is triaged by the command line, as a user would. A stage is right if
 truth.toml names it; a repro counts if it was handed over as seen to fail. The culprit is printed beside the true one, for
-a person to judge. `--bisector` runs torch's CompilerBisector on the same scripts. Scripts in the results already are not
-run again.
+a person to judge. `--bisector` runs torch's CompilerBisector on the same scripts. `--half right` and `--half models` are
+programs that have no bug; several halves are taken in turn, each spread over the whole run. Answers are written as they
+come, and scripts in the results already are not run again.
 """
 
 from __future__ import annotations
@@ -14,16 +15,21 @@ import argparse
 import json
 import os
 import re
+import signal
+import site
 import statistics
 import subprocess
 import sys
 import tempfile
 import time
 import tomllib
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import ProcessPoolExecutor, as_completed
 from importlib.metadata import version
+from multiprocessing import Queue, get_context
 from pathlib import Path
 from typing import Any
+
+import model_programs
 
 HERE = Path(__file__).resolve().parent
 SCRIPTS = HERE / "scripts"
@@ -47,44 +53,65 @@ BISECTED = {
 
 
 def command(words: list[str], limit: float, folder: Path) -> tuple[int | None, str, dict[str, float]]:
-    """Exit (None where it ran out of time), what was printed, and seconds: by the clock, and of processor time, which
-    counts where nothing else runs beside it. The environment is this process's."""
+    """Exit (None where it ran out of time), what was printed, and seconds: by the clock, and of processor time. One
+    command runs at a time in this process, so that its children's processor time is the command's. On time-out
+    everything that the command started goes with it."""
     start, before = time.monotonic(), os.times()
-    home = {**os.environ, "TORCHINDUCTOR_CACHE_DIR": str(folder / "inductor"), "HOME": str(folder)}
-    try:
-        done = subprocess.run(words, capture_output=True, text=True, timeout=limit, env=home, cwd=folder)
-    except subprocess.TimeoutExpired:
-        return None, "", {"seconds": round(time.monotonic() - start, 1)}
-    after = os.times()
-    used = after.children_user + after.children_system - before.children_user - before.children_system
-    seconds = {"seconds": round(time.monotonic() - start, 1), "cpu": round(used, 1)}
-    return done.returncode, done.stdout + "\n" + done.stderr, seconds
+    home = {"TORCHINDUCTOR_CACHE_DIR": str(folder / "inductor"), "HOME": str(folder)}
+    environment = {**os.environ, **home, "PYTHONUSERBASE": site.getuserbase()}
+    with tempfile.TemporaryFile("w+", errors="replace") as printed:
+        child = subprocess.Popen(
+            words, stdout=printed, stderr=printed, env=environment, cwd=folder, start_new_session=True
+        )
+        try:
+            child.wait(limit)
+        except subprocess.TimeoutExpired:
+            os.killpg(child.pid, signal.SIGKILL)
+            child.wait()
+            return None, "", {"seconds": round(time.monotonic() - start, 1)}
+        after = os.times()
+        used = after.children_user + after.children_system - before.children_user - before.children_system
+        seconds = {"seconds": round(time.monotonic() - start, 1), "cpu": round(used, 1)}
+        printed.seek(0)
+        return child.returncode, printed.read(), seconds
 
 
-def triaged(script: Path, limit: float) -> dict[str, Any]:
-    """What the command said of one script."""
-    with tempfile.TemporaryDirectory() as name:
-        words = ["triage", str(script), "--json", "-o", str(Path(name) / "out")]
-        code, printed, seconds = command([sys.executable, "-m", "conformance.cli", *words], limit, Path(name))
-        answer: dict[str, Any] = {"script": script.stem, "torch": TORCH, "exit": code, **seconds}
+def triaged(name: str, limit: float) -> dict[str, Any]:
+    """What the command said of one script or model."""
+    with tempfile.TemporaryDirectory() as at:
+        folder = Path(at)
+        words = ["triage", subject(name, folder), "--json", "-o", str(folder / "out")]
+        code, printed, seconds = command([sys.executable, "-m", "conformance.cli", *words], limit, folder)
+        answer: dict[str, Any] = {"script": name, "torch": TORCH, "exit": code, **seconds}
         start = f"\n{printed}".find("\n{\n")
         if start < 0:
-            return {**answer, "verdict": "none", "said": printed.strip()[-300:]}
+            return {**answer, "verdict": "out of time" if code is None else "none", "said": printed.strip()[-300:]}
         said = json.JSONDecoder().raw_decode(printed[start:])[0]
         kept = {
-            key: said[key] for key in ("verdict", "stage", "kind", "verified", "unwritten", "rungs", "notes", "detail")
+            key: said.get(key)
+            for key in ("verdict", "stage", "kind", "verified", "unwritten", "rungs", "notes", "detail")
         }
-        kept["steps"] = said["seconds"]
-        culprit = said["culprit"] or {}
-        repro = subprocess.run([sys.executable, said["repro"]], capture_output=True).returncode if said["repro"] else 0
-        return {**answer, **kept, "culprit": f"{culprit.get('what', '')} {culprit.get('name', '')}", "repro": repro}
+        kept["steps"] = said.get("seconds")
+        culprit, repro = said.get("culprit") or {}, said.get("repro")
+        exits = command([sys.executable, repro], 120, folder)[0] if repro else 0
+        text = Path(repro).read_text() if repro else ""
+        named = f"{culprit.get('what', '')} {culprit.get('name', '')}"
+        return {**answer, **kept, "culprit": named, "repro": exits, "text": text}
 
 
-def bisected(script: Path, limit: float) -> dict[str, Any]:
+def subject(name: str, folder: Path) -> str:
+    """What the command is given for a name: a script's file, or a model written into `folder`."""
+    if name in model_programs.NAMES:
+        return model_programs.write(name, folder)
+    return str(next(at / f"{name}.py" for at in (SCRIPTS, RIGHT) if (at / f"{name}.py").exists()))
+
+
+def bisected(name: str, limit: float) -> dict[str, Any]:
     """What torch's own bisector says of one script."""
-    with tempfile.TemporaryDirectory() as name:
-        words = [sys.executable, "-m", "torch._inductor.compiler_bisector", "run", sys.executable, str(script)]
-        code, printed, seconds = command(words, limit, Path(name))
+    with tempfile.TemporaryDirectory() as at:
+        script = subject(name, Path(at))
+        words = [sys.executable, "-m", "torch._inductor.compiler_bisector", "run", sys.executable, script]
+        code, printed, seconds = command(words, limit, Path(at))
         found = re.search(r"BisectionResult\(backend='?(\w+)'?, subsystem='?(\w+)'?", printed)
         backend, subsystem = found.groups() if found else ("", "")
         stage = BISECTED.get(subsystem) or BISECTED.get(backend, "")
@@ -145,35 +172,84 @@ def stages(true: dict[str, Any]) -> set[str]:
     return {true["stage"], *true.get("or", ())}
 
 
-def main() -> None:
+def names(half: str, truth: dict[str, Any]) -> list[str]:
+    """The programs of one half, every n-th first, so that a run that is cut short has seen all classes."""
+    if half == "right":
+        found = sorted(path.stem for path in RIGHT.glob("*.py"))
+    elif half == "models":
+        found = list(model_programs.NAMES)
+    else:
+        found = sorted(name for name, one in truth.items() if one["half"] == half and TORCH in one["alive"])
+    return [name for start in range(5) for name in found[start::5]]
+
+
+def in_turn(halves: list[list[str]]) -> list[str]:
+    """All names, those of each half spread evenly over the whole."""
+    placed = [((at + 0.5) / len(half), name) for half in halves for at, name in enumerate(half)]
+    return [name for _, name in sorted(placed, key=lambda one: one[0])]
+
+
+def pin(cores: Queue[set[int]]) -> None:
+    """Keeps this worker, and all that it starts, on cores of its own."""
+    if wanted := cores.get():
+        os.sched_setaffinity(0, wanted)
+
+
+def answered(name: str, limit: float, until: float, bisector: bool) -> dict[str, Any] | None:
+    """One program's line of the results; None where no time is left to begin it (`until`, by the clock)."""
+    if time.time() > until:
+        return None
+    answer = triaged(name, min(limit, until - time.time()))
+    if answer["verdict"] == "out of time" and time.time() >= until:
+        return None
+    if bisector:
+        answer["bisector"] = bisected(name, limit)
+    return answer
+
+
+def shared(cores: str, jobs: int) -> list[set[int]]:
+    """`0-5` for three workers: {0, 1}, {2, 3}, {4, 5}. Nothing is pinned without cores."""
+    if not cores:
+        return [set()] * jobs
+    first, _, last = cores.partition("-")
+    all_ = list(range(int(first), int(last or first) + 1))
+    size = max(1, len(all_) // jobs)
+    return [set(all_[at * size : (at + 1) * size]) for at in range(jobs)]
+
+
+def arguments() -> argparse.Namespace:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--half", choices=["develop", "held", "right"], default="held")
+    parser.add_argument("--half", choices=["develop", "held", "right", "models"], nargs="+", default=["held"])
     parser.add_argument("--jobs", type=int, default=1)
+    parser.add_argument("--cores", default="", help="FIRST-LAST: each job gets its share of these and no other")
     parser.add_argument("--limit", type=float, default=600.0, help="seconds for one script")
+    parser.add_argument("--within", type=float, default=1e6, help="seconds for all; what has not ended is left out")
     parser.add_argument("--results", type=Path, required=True)
     parser.add_argument("--bisector", action="store_true")
     parser.add_argument("--page", type=Path)
-    options = parser.parse_args()
+    return parser.parse_args()
+
+
+def main() -> None:
+    options = arguments()
+    until = time.time() + options.within
     truth = tomllib.loads((SCRIPTS / "truth.toml").read_text())
     known = [json.loads(line) for line in options.results.read_text().splitlines()] if options.results.exists() else []
     have = {one["script"] for one in known}
-    if options.half == "right":
-        chosen = sorted(RIGHT.glob("*.py"))
-    else:
-        alive = (name for name, one in truth.items() if one["half"] == options.half and TORCH in one["alive"])
-        chosen = [SCRIPTS / f"{name}.py" for name in alive]
-
-    def one(script: Path) -> None:
-        answer = triaged(script, options.limit)
-        if options.bisector:
-            answer["bisector"] = bisected(script, options.limit)
-        known.append(answer)
-        with options.results.open("a") as results:
-            results.write(json.dumps(answer) + "\n")
-        print(f"{answer['script']}: {answer.get('stage') or answer['verdict']} {answer['seconds']} s", flush=True)
-
-    with ThreadPoolExecutor(options.jobs) as pool:
-        list(pool.map(one, (script for script in chosen if script.stem not in have)))
+    wanted = [name for name in in_turn([names(half, truth) for half in options.half]) if name not in have]
+    context = get_context("spawn")
+    cores: Queue[set[int]] = context.Queue()
+    for share in shared(options.cores, options.jobs):
+        cores.put(share)
+    with ProcessPoolExecutor(options.jobs, context, pin, (cores,)) as pool:
+        running = [pool.submit(answered, name, options.limit, until, options.bisector) for name in wanted]
+        for done in as_completed(running):
+            if (answer := done.result()) is None:
+                continue
+            known.append(answer)
+            with options.results.open("a") as results:
+                results.write(json.dumps(answer) + "\n")
+            print(f"{answer['script']}: {answer.get('stage') or answer['verdict']} {answer['seconds']} s", flush=True)
     text = "\n".join(lines(known, truth))
     print(text)
     if options.page:
