@@ -18,6 +18,7 @@ import tempfile
 import threading
 import time
 import traceback
+import weakref
 from collections.abc import Callable, Iterable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
@@ -187,6 +188,7 @@ def _exit_code(execute: Callable[[], None], journal: Journal, file: Path | None 
     """Run the program to its end, threads and exit handlers included; what Python would exit with."""
     code, error = 0, ""
     place, inside = 0, False
+    _forget_inherited_exit_handlers()
     try:
         execute()
     except SystemExit as leaving:
@@ -202,6 +204,14 @@ def _exit_code(execute: Callable[[], None], journal: Journal, file: Path | None 
         threading._shutdown()  # type: ignore[attr-defined]
         atexit._run_exitfuncs()
     return code & 255
+
+
+def _forget_inherited_exit_handlers() -> None:
+    """In a forked process: the handlers of the process that it was forked from are not this program's. They would
+    delete folders for temporary files that are still in use there."""
+    atexit._clear()
+    weakref.finalize._registry.clear()  # type: ignore[attr-defined]
+    weakref.finalize._registered_with_atexit = False  # type: ignore[attr-defined]
 
 
 def _place(error: BaseException, file: Path | None) -> tuple[int, bool]:
