@@ -10,7 +10,7 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from conformance import plugins, repro
-from conformance.reduce.script import Reduced, ScriptReducer, statements
+from conformance.reduce.script import Reduced, ScriptReducer, processor_time, statements
 from conformance.stage import Stage
 from conformance.triage import answer as said
 from conformance.triage.ablation import Ablation
@@ -27,8 +27,9 @@ WHOLE = Hold()
 EAGER = Hold("eager")
 FEW_LINES = 3  # of a program: so many are named as the culprit
 SHORT = 20.0  # seconds of processor time, enough for a small script
-# Seconds of processor time for the reducer: one a statement, so many at least and at most; where every try runs the
-# C++ compiler, twice as many.
+IDLE = 5.0  # seconds for which nothing runs in a program that is known to hang
+# Seconds of processor time for the reducer: one a statement, so many at least and at most; where every try runs the C++
+# compiler, twice as many. A program that hangs may be asleep: there it is the most, by the clock.
 LEAST, MOST = 15.0, 60.0
 
 
@@ -98,7 +99,7 @@ class Search:
         there when its repro is verified."""
         found = self.answer
         asked_next = EAGER, Hold(self.adapter.rungs[1].name)
-        forked = self.runs(self.subject, WHOLE, *asked_next)[0]
+        forked, eager, _ = self.runs(self.subject, WHOLE, *asked_next)
         if forked.right:
             alone = self.plain() if self.plain is not None else forked
             found.given, found.verdict = alone, said.RIGHT if alone.right else said.FLAKY
@@ -108,6 +109,7 @@ class Search:
         found.kind, found.detail = KINDS[forked.kind], forked.told()
         if forked.kind == "hang":  # that is known now: the other runs need not wait as long
             self.runs.limit = max(SHORT, self.runs.limit / 4)
+            self.runs.idle = min(self.runs.limit, max(IDLE, 4 * eager.seconds))
         return True
 
     def _in_eager(self) -> bool:
@@ -125,17 +127,20 @@ class Search:
         found = self.answer
         question = Question(self.runs, subject, found, self.runs.folder)
         limit = self._budget(subject.text) if self.limit is None else self.limit
-        reducer = ScriptReducer(subject.text, question.holds, limit, self.runs.workers)
+        clock = time.monotonic if found.given.kind == "hang" else processor_time
+        reducer = ScriptReducer(subject.text, question.holds, limit, self.runs.workers, clock)
         shrunk = reducer.run()
         found.reduced = f"{shrunk.before} statements → {shrunk.after}, {shrunk.tries} tries"
         self.say(f"reduced: {found.reduced}")
         return shrunk
 
     def _budget(self, text: str) -> float:
-        """Seconds of processor time for the reducer."""
+        """Seconds for the reducer."""
         assert self.answer.climb is not None
         failing = self.answer.climb.first_failing
         costly = failing is not None and failing.costly
+        if self.answer.given.kind == "hang":
+            return MOST
         return min(MOST, (2 if costly else 1) * max(LEAST, statements(ast.parse(text))))
 
     def _name_what_is_left(self, subject: Script) -> None:

@@ -33,6 +33,7 @@ NO_PASSES = ("traced", "decomposed")
 CALLED_DIRECTLY = ("unfused", "program")
 WITHOUT_CACHES = (*CALLED_DIRECTLY, "uncached")
 MANY_NODES = 5_000  # of larger graphs it is not written down what they call
+OTHER_BACKENDS = "other backends"  # turned off: graphs for backends that are not held run as they were captured
 RECOMPILES = 10_000  # compiled afresh at every call, a program would soon reach Dynamo's limit
 # What is being worked on while a function of the seam runs; for exceptions.
 PHASES = {
@@ -126,7 +127,7 @@ class Holder:
             facts["calls"] = _calls(gm)
         self.journal.write("graph", **facts)
         kept = output.compiler_fn
-        if self.rung == "captured":
+        if self.rung == "captured" or (OTHER_BACKENDS in self.hold.off and not is_held(facts["backend"])):
             output.compiler_fn = _as_captured
         try:
             with self._phase("backend"):
@@ -261,6 +262,11 @@ class Runner(fx.Interpreter):
 def _as_captured(gm: fx.GraphModule, example_inputs: Any) -> Any:
     """A backend that runs the graph as it is."""
     return gm.forward
+
+
+def is_held(backend: str) -> bool:
+    """Is what this backend does with Dynamo's graphs held at the rungs after capture?"""
+    return backend == "inductor" or backend.startswith("aot_")
 
 
 def _backend_name(output: Any) -> str:

@@ -8,7 +8,7 @@ from typing import Any
 
 from conformance.backends.inductor import repro
 from conformance.backends.inductor.kernel_store import kernel_store
-from conformance.backends.inductor.triage.holder import holding
+from conformance.backends.inductor.triage.holder import OTHER_BACKENDS, holding, is_held
 from conformance.stage import Stage
 from conformance.triage.ablation import Ablation, Step
 from conformance.triage.adapter import Adapter
@@ -80,8 +80,9 @@ class InductorAdapter(Adapter):
         if rung is None or rung.stage in (None, Stage.CAPTURE, Stage.CACHE):
             return (rung.stage if rung is not None else None), ""
         used = {event["backend"] for event in climb.endings[rung.name].named("graph")}
-        if used and not any(name == "inductor" or name.startswith("aot_") for name in used):
-            return None, f"Dynamo's graphs are right; inside {', '.join(sorted(used))} compiles are not held"
+        others = sorted(name for name in used if not is_held(name))
+        if others and runs(subject, Hold(rung.name).without(OTHER_BACKENDS))[0].right:
+            return None, f"Dynamo's graphs are right; it fails in the backend {', '.join(others)}, which is not held"
         afresh = runs(subject, afresh_at(rung.name))[0]
         if afresh.right and (not rung.costly or stale(climb.endings[rung.name], afresh)[1]):
             return Stage.CAPTURE, f"{rung.name}: right when every call is compiled afresh"
@@ -129,8 +130,8 @@ class Culprits:
             what, line = stale(usual, afresh)
             why = f"the subject is right when every call is compiled afresh: {what}"
             return Culprit("guard", line or "missing", why, steps=[Step("guard", "guards", "guards")])
-        if usual.error and usual.inside:
-            return Culprit("capture", f"line {usual.line}", usual.error)
+        if usual.kind in ("crash", "signal", "hang"):
+            return Culprit("capture", self.subject.line_text(usual.line) or "Dynamo", usual.told())
         lines = [place for graph in usual.named("graph") for _, place in graph.get("calls", ())]
         return Culprit("capture", lines[-1] if lines else "Dynamo", "Dynamo's graph, run as it is, is wrong already")
 
