@@ -35,11 +35,13 @@ class Report:
     details: Mapping[str, str] = field(default_factory=dict)  # longer texts, by heading
 
 
-def script_text(body: str, report: Report, guarded: bool = False) -> str:
-    """A script as a repro: what it shows, the lines that cure it, and the script itself. `guarded`: it runs in a
-    process of its own, since it dies of a signal, does not end or exits with another code than 1; exit 1 then, too."""
+def script_text(body: str, report: Report, guarded: bool = False, arguments: Sequence[str] = ()) -> str:
+    """A script as a repro: what it shows, the lines that cure it, and the script itself, with the arguments that it was
+    given. `guarded`: it runs in a process of its own, since it dies of a signal, does not end or exits with another
+    code than 1; exit 1 then, too."""
     future, rest = _split_future(body)
-    imports = ["import os"] + (["import subprocess", "import sys"] if guarded else [])
+    imports = ["import os"] + (["import subprocess"] if guarded else [])
+    imports += ["import sys"] if guarded or arguments else []
     parts = [docstring(report), *future, *imports, ""]
     if guarded:
         parts += [GUARD.strip(), ""]
@@ -49,16 +51,19 @@ def script_text(body: str, report: Report, guarded: bool = False) -> str:
             *(f"    {line}" for line in report.cure),
             "",
         ]
+    if arguments:
+        parts += [f"sys.argv[1:] = {list(arguments)!r}", ""]
     return "\n".join([*parts, rest.strip("\n"), ""])
 
 
-GUARD = """
+GUARD_SECONDS = 60  # a repro that has not ended by then hangs
+GUARD = f"""
 if "REPRO_INSIDE" not in os.environ:  # what follows dies of a signal, does not end, or exits with another code
     try:
-        code = subprocess.run([sys.executable, __file__], env={**os.environ, "REPRO_INSIDE": "1"},
-        timeout=120).returncode
+        inside = {{**os.environ, "REPRO_INSIDE": "1"}}
+        code = subprocess.run([sys.executable, __file__], env=inside, timeout={GUARD_SECONDS}).returncode
     except subprocess.TimeoutExpired:
-        code = "no end after 120 s"
+        code = "no end after {GUARD_SECONDS} s"
     print("ended with", code)
     sys.exit(0 if code == 0 else 1)
 """

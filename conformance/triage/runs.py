@@ -105,9 +105,11 @@ class Runs:
         self._known.pop((_key(subject), hold), None)
         return self(subject, hold)[0]
 
-    def plain(self, *scripts: tuple[Path, Mapping[str, str]]) -> list[Ending]:
-        """How scripts end in new interpreters, each with empty caches and with these additions to the environment."""
-        jobs = [Job(number, _plain_run, (path, dict(env), self.limit)) for number, (path, env) in enumerate(scripts)]
+    def plain(self, *scripts: tuple[Path, Mapping[str, str]], limit: float = 0.0) -> list[Ending]:
+        """How scripts end in new interpreters, each with empty caches and with these additions to the environment.
+        `limit`: they have so many seconds, if that is more than all runs have."""
+        limit = max(limit, self.limit)
+        jobs = [Job(number, _plain_run, (path, dict(env), limit)) for number, (path, env) in enumerate(scripts)]
         found = dict(self._run(jobs))
         return [found[number] for number in range(len(scripts))]
 

@@ -177,10 +177,12 @@ class Search:
         out.mkdir(parents=True, exist_ok=True)
         path = out / f"{subject.name}_{found.stage}.py"
         report = self._report(cure)
-        path.write_text(repro.script_text(text, report, guarded=found.given.code != 1), encoding="utf-8")
+        guarded = found.given.code != 1
+        path.write_text(repro.script_text(text, report, guarded, subject.arguments), encoding="utf-8")
         beside = filter(None, [str(subject.shown.resolve().parent), os.environ.get("PYTHONPATH")])
         folder = {"PYTHONPATH": os.pathsep.join(beside)}
-        alone, right = self.runs.plain((path, folder), (path, folder | {repro.CURE_VARIABLE: "1"}))
+        both = (path, folder), (path, folder | {repro.CURE_VARIABLE: "1"})
+        alone, right = self.runs.plain(*both, limit=2 * repro.GUARD_SECONDS)
         if alone.code == 1 and right.code == 0:
             plugged = f", with {', '.join(plugins.named())} loaded," if plugins.named() else ""
             found.repro, found.verified = path, f"alone{plugged} it exits 1; cured it exits 0"
