@@ -51,10 +51,13 @@ class Search:
         self.plain, self.limit, self.say = plain, limit, say
         self.answer = Answer(subject.name, said.UNDECIDED, Ending(0), versions=versions)
         self.shrunk: Reduced | None = None
+        self.assumed = False  # see `_failing`
+        self.verifies = False  # is a repro written, and so run alone?
 
     def run(self, out: Path | None, shrink: bool = True) -> Answer:
         """All steps; the answer is filled as they go."""
         found = self.answer
+        self.verifies = isinstance(self.subject, Script) and out is not None and self.plain is not None
         with self._timed("given"):
             if not self._fails():
                 return self._done()
@@ -78,6 +81,7 @@ class Search:
                 self._name_what_is_left(self.subject)
             with self._timed("repro"):
                 self._write(self.subject, out)
+                self._check_assumption()
         return self._done()
 
     def _done(self) -> Answer:
@@ -98,19 +102,39 @@ class Search:
         """Does the program fail as it is? One that seems right is run in a new interpreter, too. One that fails is run
         there when its repro is verified."""
         found = self.answer
-        asked_next = EAGER, Hold(self.adapter.rungs[1].name)
-        forked, eager, _ = self.runs(self.subject, WHOLE, *asked_next)
+        lowest, highest = self._cheap_ends()
+        eager, captured = self.runs(self.subject, EAGER, lowest)
+        if self.verifies and eager.right and not captured.right:
+            self._expect_hang(captured, eager)
+            if self.runs(self.subject, highest)[0].like(captured):
+                return self._failing(captured, assumed=True)
+        forked = self.runs(self.subject, WHOLE, highest)[0]
         if forked.right:
             alone = self.plain() if self.plain is not None else forked
             found.given, found.verdict = alone, said.RIGHT if alone.right else said.FLAKY
             found.detail = "" if alone.right else f"in a new interpreter {alone.told()}, forked it is right"
             return False
-        found.given = forked
-        found.kind, found.detail = KINDS[forked.kind], forked.told()
-        if forked.kind == "hang":  # that is known now: the other runs need not wait as long
+        self._expect_hang(forked, eager)
+        return self._failing(forked)
+
+    def _cheap_ends(self) -> tuple[Hold, Hold]:
+        """The lowest and the highest rung for which no code is generated."""
+        cheap = [rung for rung in self.adapter.rungs if not rung.costly]
+        return Hold(cheap[1].name), Hold(cheap[-1].name)
+
+    def _failing(self, ending: Ending, assumed: bool = False) -> bool:
+        """`assumed`: the program was not run as a whole. It fails alike when its graphs run as they were captured and
+        after all graph passes, so that it will; whether it does is seen when the repro is verified."""
+        self.assumed = assumed
+        self.answer.given = ending
+        self.answer.kind, self.answer.detail = KINDS[ending.kind], ending.told()
+        return True
+
+    def _expect_hang(self, seen: Ending, eager: Ending) -> None:
+        """Once it is known that the program hangs, the other runs need not wait as long."""
+        if seen.kind == "hang" and self.runs.idle is None:
             self.runs.limit = max(SHORT, self.runs.limit / 4)
             self.runs.idle = min(self.runs.limit, max(IDLE, 4 * eager.seconds))
-        return True
 
     def _in_eager(self) -> bool:
         found = self.answer
@@ -170,6 +194,13 @@ class Search:
                     return
                 if not alone:  # whatever the cure is
                     break
+
+    def _check_assumption(self) -> None:
+        """A program that was taken to fail and of which no repro fails alone is run as it is."""
+        found = self.answer
+        if self.assumed and found.repro is None and self.plain is not None and (alone := self.plain()).right:
+            found.given, found.verdict = alone, said.RIGHT
+            found.detail = "as a whole; not when the graphs that Dynamo captured are run as they are"
 
     def _verified(self, subject: Script, text: str, cure: tuple[str, ...], out: Path) -> tuple[bool, bool]:
         """Does the text exit 1 alone, and 0 with the cure? Then it stays as the repro."""
