@@ -4,7 +4,7 @@
 
 Each script that truth.toml has alive on this torch is triaged by the command line, as a user would. A stage is right if
 truth.toml names it; a repro counts if it was handed over as seen to fail. The culprit is printed beside the true one, for
-a person to judge. `--bisector` runs torch's CompilerBisector on the same scripts. `--half right` and `--half models` are
+a person to judge. `--bisector` runs torch's CompilerBisector on the same scripts afterwards. `--half right` and `--half models` are
 programs that have no bug; several halves are taken in turn, each spread over the whole run. Answers are written as they
 come, and scripts in the results already are not run again.
 """
@@ -141,10 +141,7 @@ def lines(answers: list[dict[str, Any]], truth: dict[str, Any]) -> list[str]:
     both = [one for one in wrong if "bisector" in one]
     if both:
         right = sum(one["bisector"]["stage"] in stages(truth[one["script"]]) for one in both)
-        ratios = {
-            key: statistics.median(one[key] / one["bisector"][key] for one in both if one["bisector"].get(key))
-            for key in ("seconds", "cpu")
-        }
+        ratios = {key: ratio(both, key) for key in ("seconds", "cpu")}
         said.append(
             f"CompilerBisector: {len(both)} scripts, stage right {right}; ours / its, median: {ratios['seconds']:.2f} by the clock, "
             f"{ratios['cpu']:.2f} of processor time"
@@ -161,6 +158,12 @@ def lines(answers: list[dict[str, Any]], truth: dict[str, Any]) -> list[str]:
         cells += [one.get("culprit", "").strip()[:90], true["culprit"]]
         said.append("| " + " | ".join(str(cell).replace("|", "\\|").replace("\n", " ") for cell in cells) + " |")
     return said
+
+
+def ratio(both: list[dict[str, Any]], key: str) -> float:
+    """Ours by the bisector's, median. A bisector that ran out of time took at least as long as it was given."""
+    found = [one[key] / one["bisector"][key] for one in both if one.get(key) and one["bisector"].get(key)]
+    return statistics.median(found) if found else float("nan")
 
 
 def spread(answers: list[dict[str, Any]], key: str) -> str:
@@ -195,16 +198,26 @@ def pin(cores: Queue[set[int]]) -> None:
         os.sched_setaffinity(0, wanted)
 
 
-def answered(name: str, limit: float, until: float, bisector: bool) -> dict[str, Any] | None:
-    """One program's line of the results; None where no time is left to begin it (`until`, by the clock)."""
-    if time.time() > until:
+def answered(name: str, tool: str, limit: float, until: float) -> dict[str, Any] | None:
+    """What triage or the bisector says of one program; None where no time is left for it (`until`, by the clock)."""
+    left = until - time.time()
+    if left <= 0:
         return None
-    answer = triaged(name, min(limit, until - time.time()))
-    if answer["verdict"] == "out of time" and time.time() >= until:
-        return None
-    if bisector:
-        answer["bisector"] = bisected(name, limit)
-    return answer
+    if tool == "triage":
+        answer = triaged(name, min(limit, left))
+    else:
+        answer = {"script": name, "torch": TORCH, "bisector": bisected(name, min(limit, left))}
+    cut_short = (answer if tool == "triage" else answer["bisector"])["exit"] is None and left < limit
+    return None if cut_short else answer
+
+
+def merged(results: Path) -> list[dict[str, Any]]:
+    """The lines of a file of results, one a program: triage and the bisector write lines of their own."""
+    found: dict[str, dict[str, Any]] = {}
+    for line in results.read_text().splitlines() if results.exists() else ():
+        one = json.loads(line)
+        found.setdefault(one["script"], {}).update(one)
+    return list(found.values())
 
 
 def shared(cores: str, jobs: int) -> list[set[int]]:
@@ -220,6 +233,7 @@ def shared(cores: str, jobs: int) -> list[set[int]]:
 def arguments() -> argparse.Namespace:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--half", choices=["develop", "held", "right", "models"], nargs="+", default=["held"])
+    parser.add_argument("--only", default="", help="programs with this in their names")
     parser.add_argument("--jobs", type=int, default=1)
     parser.add_argument("--cores", default="", help="FIRST-LAST: each job gets its share of these and no other")
     parser.add_argument("--limit", type=float, default=600.0, help="seconds for one script")
@@ -234,23 +248,26 @@ def main() -> None:
     options = arguments()
     until = time.time() + options.within
     truth = tomllib.loads((SCRIPTS / "truth.toml").read_text())
-    known = [json.loads(line) for line in options.results.read_text().splitlines()] if options.results.exists() else []
-    have = {one["script"] for one in known}
-    wanted = [name for name in in_turn([names(half, truth) for half in options.half]) if name not in have]
+    known = merged(options.results)
+    wanted = [name for name in in_turn([names(half, truth) for half in options.half]) if options.only in name]
+    tasks = [(name, "triage") for name in wanted if name not in {one["script"] for one in known if "verdict" in one}]
+    if options.bisector:
+        have = {one["script"] for one in known if "bisector" in one}
+        tasks += [(name, "bisector") for name in wanted if name in truth and name not in have]
     context = get_context("spawn")
     cores: Queue[set[int]] = context.Queue()
     for share in shared(options.cores, options.jobs):
         cores.put(share)
     with ProcessPoolExecutor(options.jobs, context, pin, (cores,)) as pool:
-        running = [pool.submit(answered, name, options.limit, until, options.bisector) for name in wanted]
+        running = [pool.submit(answered, name, tool, options.limit, until) for name, tool in tasks]
         for done in as_completed(running):
             if (answer := done.result()) is None:
                 continue
-            known.append(answer)
             with options.results.open("a") as results:
                 results.write(json.dumps(answer) + "\n")
-            print(f"{answer['script']}: {answer.get('stage') or answer['verdict']} {answer['seconds']} s", flush=True)
-    text = "\n".join(lines(known, truth))
+            its = answer.get("bisector", answer)
+            print(f"{answer['script']}: {its.get('stage') or its.get('verdict')} {its['seconds']} s", flush=True)
+    text = "\n".join(lines([one for one in merged(options.results) if "verdict" in one], truth))
     print(text)
     if options.page:
         options.page.write_text(text + "\n")
