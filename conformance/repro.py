@@ -44,7 +44,7 @@ def script_text(body: str, report: Report, guarded: bool = False, arguments: Seq
     imports += ["import sys"] if guarded or arguments else []
     parts = [docstring(report), *future, *imports, ""]
     if guarded:
-        parts += [GUARD.strip(), ""]
+        parts += [GUARD.format(seconds=GUARD_SECONDS).strip(), ""]
     if report.cure:
         parts += [
             f'if os.environ.get("{CURE_VARIABLE}"):  # with this it exits 0',
@@ -57,13 +57,13 @@ def script_text(body: str, report: Report, guarded: bool = False, arguments: Seq
 
 
 GUARD_SECONDS = 60  # a repro that has not ended by then hangs
-GUARD = f"""
+GUARD = """
 if "REPRO_INSIDE" not in os.environ:  # what follows dies of a signal, does not end, or exits with another code
     try:
         inside = {{**os.environ, "REPRO_INSIDE": "1"}}
-        code = subprocess.run([sys.executable, __file__], env=inside, timeout={GUARD_SECONDS}).returncode
+        code = subprocess.run([sys.executable, __file__], env=inside, timeout={seconds}).returncode
     except subprocess.TimeoutExpired:
-        code = "no end after {GUARD_SECONDS} s"
+        code = "no end after {seconds} s"
     print("ended with", code)
     sys.exit(0 if code == 0 else 1)
 """

@@ -96,10 +96,10 @@ def climb(runs: Runs, subject: Subject, rungs: Sequence[Rung], given: Ending) ->
     look(*between, highest)
     failing = found.first_failing
     if failing is None or failing.costly:
-        first, second, *rest = [rung for rung in rungs if rung.costly]
-        look(first, second)
-        if {found.state(first.name), found.state(second.name)} != {FAILS}:
-            look(*rest)
+        costly = [rung for rung in rungs if rung.costly]
+        look(*costly[:2])
+        if any(found.state(rung.name) != FAILS for rung in costly[:2]):
+            look(*costly[2:])
     return found
 
 

@@ -135,16 +135,18 @@ def lines(answers: list[dict[str, Any]], truth: dict[str, Any]) -> list[str]:
     said = [
         f"torch {TORCH}: {len(wrong)} scripts; stage right {stage}; repro fails {fails}; culprit named {judged.count(True)}, "
         f"another {judged.count(False)}, for a person to judge {judged.count(None)}",
-        f"seconds: {spread(answers, 'seconds')}; of processor time: {spread(answers, 'cpu')}",
+        f"seconds: {spread(answers, 'seconds')}; of processor time: {spread(answers, 'cpu')}; until stage and culprit are "
+        f"named: {spread([{'seconds': until_named(one)} for one in answers], 'seconds')}",
         f"right programs: {len(answers) - len(wrong)}; alarms: {', '.join(alarms) or 'none'}",
     ]
     both = [one for one in wrong if "bisector" in one]
     if both:
         right = sum(one["bisector"]["stage"] in stages(truth[one["script"]]) for one in both)
         ratios = {key: ratio(both, key) for key in ("seconds", "cpu")}
+        named = [{**one, "seconds": until_named(one)} for one in both]
         said.append(
             f"CompilerBisector: {len(both)} scripts, stage right {right}; ours / its, median: {ratios['seconds']:.2f} by the clock, "
-            f"{ratios['cpu']:.2f} of processor time"
+            f"{ratios['cpu']:.2f} of processor time; {ratio(named, 'seconds'):.2f} by the clock until stage and culprit are named"
         )
     said += [
         "",
@@ -164,6 +166,12 @@ def ratio(both: list[dict[str, Any]], key: str) -> float:
     """Ours by the bisector's, median. A bisector that ran out of time took at least as long as it was given."""
     found = [one[key] / one["bisector"][key] for one in both if one.get(key) and one["bisector"].get(key)]
     return statistics.median(found) if found else float("nan")
+
+
+def until_named(one: dict[str, Any]) -> float:
+    """Seconds without what the bisector does not do: make the script smaller, write a repro and run it."""
+    steps = one.get("steps") or {}
+    return float(one["seconds"] - steps.get("reduce", 0.0) - steps.get("repro", 0.0))
 
 
 def spread(answers: list[dict[str, Any]], key: str) -> str:
