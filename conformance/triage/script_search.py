@@ -168,9 +168,9 @@ class Search:
         return min(MOST, (2 if costly else 1) * max(LEAST, statements(ast.parse(text))))
 
     def _name_what_is_left(self, subject: Script) -> None:
-        """Where no step could be turned off, the lines that are left of the compiled program are named."""
+        """Where no step could be turned off and no op is named, the lines that are left of the compiled program are."""
         culprit = self.answer.culprit
-        if self.shrunk is None or culprit is None or culprit.steps or self.answer.climb is None:
+        if self.shrunk is None or culprit is None or culprit.steps or culprit.ops or self.answer.climb is None:
             return
         failing = self.answer.climb.first_failing
         smaller = subject.variant(self.runs.folder / subject.path.name, self.shrunk.text)

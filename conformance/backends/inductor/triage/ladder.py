@@ -52,6 +52,7 @@ TRACE_SETTINGS: tuple[tuple[str, dict[str, Any]], ...] = (
     ("activation memory budget (recomputation in the partitioner)", {"functorch.activation_memory_budget": 1.0}),
     ("common subexpression elimination", {"functorch.cse": False}),
 )
+FEW_OPS = 3
 RANDOM = {"inductor.fallback_random": True}
 
 
@@ -187,11 +188,21 @@ class Culprits:
         few = settings[:1] if named.name != "not found" else settings
         step = self._at("unfused").single(few, self.runs.workers, len(few))
         if step is None:
-            return named
+            return named if named.steps else self._lowered_ops(named)
         if named.name == "not found":
             return Culprit("code", step.name, "the subject is right without it", steps=[step])
         named.why += f"; also right without: {step.name}"
         return named
+
+    def _lowered_ops(self, unnamed: Culprit) -> Culprit:
+        """Where nothing that is left out makes the subject right, the few ops that code is generated for are named: the
+        layout of an output, for one, is chosen for an op that ATen computes as well."""
+        ops = list(dict.fromkeys(step.name for step in steps_of(self._recorded("unfused"), "lowering")))
+        if not 0 < len(ops) <= FEW_OPS:
+            return unnamed
+        which = "the only op" if len(ops) == 1 else "the only ops"
+        why = f"{which} that code is generated for; it fails, too, where ATen computes the values"
+        return Culprit("lowering", ", ".join(ops), why, ops)
 
     def _fusion(self) -> Culprit:
         settings = [Step("setting", "", name, settings=tuple(values.items())) for name, values in FUSION_SETTINGS]
