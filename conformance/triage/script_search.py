@@ -175,9 +175,14 @@ class Search:
         failing = self.answer.climb.first_failing
         smaller = subject.variant(self.runs.folder / subject.path.name, self.shrunk.text)
         ending = self.runs(smaller, Hold(failing.name if failing is not None else "whole"))[0]
-        lines = dict.fromkeys(place for graph in ending.named("graph") for _, place in graph.get("calls", ()) if place)
+        places = [place.split(": ", 1) for graph in ending.named("graph") for _, place in graph.get("calls", ())]
+        lines = list(dict.fromkeys(place[1] for place in places if len(place) == 2 and place[1].strip()))
+        if self.answer.stage == Stage.CAPTURE:  # what Dynamo lost has no call in the graph
+            numbers = {int(place[0].rpartition(":")[2]) for place in places if place[0].rpartition(":")[2].isdigit()}
+            whole = statements_around(self.shrunk.text, numbers)
+            lines = whole if len(whole) <= FEW_LINES else lines
         if 0 < len(lines) <= FEW_LINES:
-            culprit.name = "; ".join(line.split(": ", 1)[-1] for line in lines)
+            culprit.name = "; ".join(lines)
 
     # ------------------------------------------------------------------------------------------------ repro
 
@@ -241,6 +246,20 @@ class Search:
             + "\n".join(f"- {line}" for line in found.climb.lines()),
             first_bad=found.first_bad,
         )
+
+
+def statements_around(text: str, numbers: set[int]) -> list[str]:
+    """The statements of the functions that these lines stand in, the first line of each."""
+    functions = [
+        node for node in ast.walk(ast.parse(text)) if isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef))
+    ]
+    found: dict[str, None] = {}
+    for number in sorted(numbers):
+        around = [node for node in functions if node.lineno <= number <= (node.end_lineno or 0)]
+        innermost = max(around, key=lambda node: node.lineno, default=None)
+        for statement in innermost.body if innermost is not None else ():
+            found[ast.unparse(statement).splitlines()[0]] = None
+    return list(found)
 
 
 class Question:

@@ -143,10 +143,10 @@ def lines(answers: list[dict[str, Any]], truth: dict[str, Any]) -> list[str]:
     if both:
         right = sum(one["bisector"]["stage"] in stages(truth[one["script"]]) for one in both)
         ratios = {key: ratio(both, key) for key in ("seconds", "cpu")}
-        named = [{**one, "seconds": until_named(one)} for one in both]
+        until = [{**one, "seconds": until_named(one)} for one in both]
         said.append(
             f"CompilerBisector: {len(both)} scripts, stage right {right}; ours / its, median: {ratios['seconds']:.2f} by the clock, "
-            f"{ratios['cpu']:.2f} of processor time; {ratio(named, 'seconds'):.2f} by the clock until stage and culprit are named"
+            f"{ratios['cpu']:.2f} of processor time; {ratio(until, 'seconds'):.2f} by the clock until stage and culprit are named"
         )
     said += [
         "",

@@ -20,7 +20,7 @@ from conformance.triage.ending import Ending
 from conformance.triage.hold import Hold, Journal
 from conformance.triage.ladder import Climb, Rung
 from conformance.triage.runs import Runs, plain_ending
-from conformance.triage.script_search import Search
+from conformance.triage.script_search import Search, statements_around
 from conformance.triage.subject import Script, Subject, script
 
 HEAD = "import os, sys, time\nrung = os.environ.get('RUNG', 'alone')\ncured = 'CURED' in os.environ\n"
@@ -106,3 +106,11 @@ def test_a_repro_has_the_arguments_of_its_script(tmp_path: Path) -> None:
     text = "sys.exit(sys.argv[1:] == ['3'] and rung != 'eager' and not cured)\n"
     found, _ = searched(tmp_path, text, arguments=("3",))
     assert found.repro is not None, found.unwritten
+
+
+def test_the_statements_of_a_function_are_named_by_their_first_lines() -> None:
+    text = (
+        "def f(x):\n    seen.append(x)\n    for y in x:\n        y = y + 1\n    return x\n\ndef g(x):\n    return x\n"
+    )
+    assert statements_around(text, {4}) == ["seen.append(x)", "for y in x:", "return x"]
+    assert statements_around(text, {99}) == []
