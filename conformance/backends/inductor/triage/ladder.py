@@ -133,9 +133,8 @@ class Culprits:
             return Culprit("guard", line or "missing", why, steps=[Step("guard", "guards", "guards")])
         if usual.kind in ("crash", "signal", "hang"):
             return Culprit("capture", self.subject.line_text(usual.line) or "Dynamo", usual.told())
-        lines = [
-            place for graph in usual.named("graph") for _, place in graph.get("calls", ()) if not place.endswith(": ")
-        ]
+        places = [place for graph in usual.named("graph") for _, place in graph.get("calls", ())]
+        lines = [place for place in places if place.partition(": ")[2].strip()]
         return Culprit("capture", lines[-1] if lines else "Dynamo", "Dynamo's graph, run as it is, is wrong already")
 
     # ----------------------------------------------------------------------------------------- decomposition
