@@ -249,12 +249,13 @@ class Search:
 
 
 def statements_around(text: str, numbers: set[int]) -> list[str]:
-    """The statements of the functions that these lines stand in, the first line of each."""
+    """The statements of the functions that these lines stand in, the first line of each; of all functions, where no line
+    is known: what is left of the program calls nothing that a graph could hold."""
     functions = [
         node for node in ast.walk(ast.parse(text)) if isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef))
     ]
     found: dict[str, None] = {}
-    for number in sorted(numbers):
+    for number in sorted(numbers or {node.lineno for node in functions}):
         around = [node for node in functions if node.lineno <= number <= (node.end_lineno or 0)]
         innermost = max(around, key=lambda node: node.lineno, default=None)
         for statement in innermost.body if innermost is not None else ():

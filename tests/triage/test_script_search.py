@@ -114,3 +114,4 @@ def test_the_statements_of_a_function_are_named_by_their_first_lines() -> None:
     )
     assert statements_around(text, {4}) == ["seen.append(x)", "for y in x:", "return x"]
     assert statements_around(text, {99}) == []
+    assert statements_around("class C:\n    def f(self, x):\n        C.seen.append(x)\n", set()) == ["C.seen.append(x)"]
