@@ -35,30 +35,35 @@ class Report:
     details: Mapping[str, str] = field(default_factory=dict)  # longer texts, by heading
 
 
-def script_text(body: str, report: Report, guarded: bool = False) -> str:
-    """A script as a repro: what it shows, the lines that cure it, and the script itself. `guarded`: it runs in a
-    process of its own, since it dies of a signal, does not end or exits with another code than 1; exit 1 then, too."""
+def script_text(body: str, report: Report, guarded: bool = False, arguments: Sequence[str] = ()) -> str:
+    """A script as a repro: what it shows, the lines that cure it, and the script itself, with the arguments that it was
+    given. `guarded`: it runs in a process of its own, since it dies of a signal, does not end or exits with another
+    code than 1; exit 1 then, too."""
     future, rest = _split_future(body)
-    imports = ["import os"] + (["import subprocess", "import sys"] if guarded else [])
+    imports = ["import os"] + (["import subprocess"] if guarded else [])
+    imports += ["import sys"] if guarded or arguments else []
     parts = [docstring(report), *future, *imports, ""]
     if guarded:
-        parts += [GUARD.strip(), ""]
+        parts += [GUARD.format(seconds=GUARD_SECONDS).strip(), ""]
     if report.cure:
         parts += [
             f'if os.environ.get("{CURE_VARIABLE}"):  # with this it exits 0',
             *(f"    {line}" for line in report.cure),
             "",
         ]
+    if arguments:
+        parts += [f"sys.argv[1:] = {list(arguments)!r}", ""]
     return "\n".join([*parts, rest.strip("\n"), ""])
 
 
+GUARD_SECONDS = 60  # a repro that has not ended by then hangs
 GUARD = """
 if "REPRO_INSIDE" not in os.environ:  # what follows dies of a signal, does not end, or exits with another code
     try:
-        code = subprocess.run([sys.executable, __file__], env={**os.environ, "REPRO_INSIDE": "1"},
-        timeout=120).returncode
+        inside = {{**os.environ, "REPRO_INSIDE": "1"}}
+        code = subprocess.run([sys.executable, __file__], env=inside, timeout={seconds}).returncode
     except subprocess.TimeoutExpired:
-        code = "no end after 120 s"
+        code = "no end after {seconds} s"
     print("ended with", code)
     sys.exit(0 if code == 0 else 1)
 """

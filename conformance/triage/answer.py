@@ -62,7 +62,7 @@ class Answer:
         found["repro"] = f"{self.repro} ({self.verified})" if self.repro else f"none: {self.unwritten}"
         found |= {"reduced": self.reduced} if self.reduced else {}
         found |= {"issue": str(self.issue)} if self.issue else {}
-        found |= {"note": self.notes[0]} if self.notes else {}
+        found |= {"note": self.notes[0]} if self.notes and self.notes[0] != self.unwritten else {}
         width = max(map(len, found))
         return [f"{name:{width}}  {' '.join(text.split())[:400]}" for name, text in found.items()] + [took]
 

@@ -1,7 +1,7 @@
 """When does a run hang? Its clock counts processor time, so that a busy machine makes no program hang.
 
-A run is over its limit when it has used so many seconds of processor time, or when for so many seconds none of its
-processes wanted to run.
+A run is over its limit when it has used so many seconds of processor time, or when for so many seconds (`idle`) none
+of its processes wanted to run.
 """
 
 from __future__ import annotations
@@ -17,10 +17,15 @@ HERTZ = os.sysconf("SC_CLK_TCK")
 
 
 def ended_in_time(
-    has_ended: Callable[[], bool], pid: int, limit: float, others: Callable[[], Iterable[int]] = tuple
+    has_ended: Callable[[], bool],
+    pid: int,
+    limit: float,
+    others: Callable[[], Iterable[int]] = tuple,
+    idle: float | None = None,
 ) -> bool:
     """Wait until `has_ended` says so. False once the process with all that it started, and `others` besides, is over
     the limit."""
+    idle = limit if idle is None else idle
     busy_at = time.monotonic()
     descriptor = os.pidfd_open(pid)  # readable from the moment when the process has ended
     try:
@@ -32,7 +37,7 @@ def ended_in_time(
                 return has_ended()
             if any(fields[0] in "RD" for fields in processes):
                 busy_at = time.monotonic()
-            elif time.monotonic() - busy_at > limit:
+            elif time.monotonic() - busy_at > idle:
                 if not any((_stat(other) or ["X"])[0] in "RD" for other in others()):
                     return has_ended()
                 busy_at = time.monotonic()

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import signal
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -18,7 +19,7 @@ ERROR_LINE = re.compile(
 class Ending:
     """code     what the shell would see: 0, the exit code, or minus the signal; None where it ran out of time
     error    the exception that ended it, in one line
-    line     of the program, where the exception passed
+    line     of the program, where the exception passed, or where it was when a signal or the clock ended it
     inside   did the exception come from below the program's own code?
     output   the last of what it printed
     events   what its processes wrote into the journal
@@ -50,10 +51,11 @@ class Ending:
 
     def told(self) -> str:
         """In one line, for people."""
+        at = f" at line {self.line}" if self.line else ""
         if self.code is None:
-            return "it does not end"
+            return f"it does not end{at and f', it stays{at}'}"
         if self.code < 0:
-            return f"it dies of signal {-self.code}"
+            return f"it dies of signal {-self.code} ({_signal_name(-self.code)}){at}"
         if self.error:
             return self.error
         printed = (line.strip() for line in reversed(self.output.splitlines()))
@@ -70,6 +72,13 @@ class Ending:
         if self.kind in ("raise", "crash"):
             return _shape(self.error) == _shape(other.error)
         return self.code == other.code
+
+
+def _signal_name(number: int) -> str:
+    try:
+        return signal.Signals(number).name
+    except ValueError:
+        return "unknown"
 
 
 def _shape(error: str) -> str:

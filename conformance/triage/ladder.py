@@ -77,7 +77,8 @@ class Climb:
 
 def climb(runs: Runs, subject: Subject, rungs: Sequence[Rung], given: Ending) -> Climb:
     """Run the subject at the cheap rungs; at the costly ones only if it is right at the highest cheap one. Where the
-    lowest compiled rung and the highest cheap one fail, nothing between them can change the answer."""
+    lowest compiled rung and the highest cheap one fail, nothing between them can change the answer; where the two
+    lowest costly ones fail, nothing above them."""
     found = Climb(given, rungs)
 
     def look(*some: Rung) -> None:
@@ -95,7 +96,10 @@ def climb(runs: Runs, subject: Subject, rungs: Sequence[Rung], given: Ending) ->
     look(*between, highest)
     failing = found.first_failing
     if failing is None or failing.costly:
-        look(*(rung for rung in rungs if rung.costly))
+        costly = [rung for rung in rungs if rung.costly]
+        look(*costly[:2])
+        if any(found.state(rung.name) != FAILS for rung in costly[:2]):
+            look(*costly[2:])
     return found
 
 

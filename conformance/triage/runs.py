@@ -7,9 +7,11 @@ interpreter, as a user would start it. Several run at a time.
 from __future__ import annotations
 
 import atexit
+import faulthandler
 import getpass
 import importlib.metadata
 import os
+import re
 import shutil
 import signal
 import subprocess
@@ -18,6 +20,7 @@ import tempfile
 import threading
 import time
 import traceback
+import weakref
 from collections.abc import Callable, Iterable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
@@ -44,6 +47,8 @@ def user_name() -> str:
 
 
 WALL_FACTOR = 20  # a run that still goes on after so many times its limit of processor time is ended
+WHERE = signal.SIGUSR1  # asks a program that hangs where it is
+GRACE = 1.0  # seconds that it has to say so
 OUTPUT_KEPT = 20_000  # characters of what a run printed
 # torch starts a pool of processes for Triton's kernels at the first compile of every process; where one is needed, it
 # is started then in any case.
@@ -60,11 +65,12 @@ Holder = Callable[[Hold, Journal], Any]  # a backend's context manager that hold
 
 @dataclass
 class Runs:
-    """Runs a subject under holds, and remembers what it saw. `limit` is in seconds of processor time a run, `workers`
-    runs at a time."""
+    """Runs a subject under holds, and remembers what it saw. `limit` is in seconds of processor time a run, `idle` in
+    seconds for which none of its processes wants to run (None: as many), `workers` runs at a time."""
 
     holder: Holder
     limit: float = 120.0
+    idle: float | None = None
     workers: int = 2
     counted: int = 0
     folder: Path = field(default_factory=lambda: Path(tempfile.mkdtemp(prefix="conformance-triage-")))
@@ -87,7 +93,7 @@ class Runs:
         missing = {key: pair for key, pair in zip(keys, asked, strict=True) if key not in self._known}
         zygote = str(self._zygote.path) if self._zygote else ""
         jobs = [
-            Job(key, _held_run, (subject, hold, self.holder, zygote, self.limit))
+            Job(key, _held_run, (subject, hold, self.holder, zygote, self.limit, self.idle))
             for key, (subject, hold) in missing.items()
         ]
         for key, ending in self._run(jobs):
@@ -99,9 +105,11 @@ class Runs:
         self._known.pop((_key(subject), hold), None)
         return self(subject, hold)[0]
 
-    def plain(self, *scripts: tuple[Path, Mapping[str, str]]) -> list[Ending]:
-        """How scripts end in new interpreters, each with empty caches and with these additions to the environment."""
-        jobs = [Job(number, _plain_run, (path, dict(env), self.limit)) for number, (path, env) in enumerate(scripts)]
+    def plain(self, *scripts: tuple[Path, Mapping[str, str]], limit: float = 0.0) -> list[Ending]:
+        """How scripts end in new interpreters, each with empty caches and with these additions to the environment.
+        `limit`: they have so many seconds, if that is more than all runs have."""
+        limit = max(limit, self.limit)
+        jobs = [Job(number, _plain_run, (path, dict(env), limit)) for number, (path, env) in enumerate(scripts)]
         found = dict(self._run(jobs))
         return [found[number] for number in range(len(scripts))]
 
@@ -129,15 +137,21 @@ def _key(subject: Subject) -> str:
 
 
 def _held_run(
-    subject: Subject, hold: Hold, holder: Holder, zygote: str, limit: float, say: Callable[[Any], None]
+    subject: Subject,
+    hold: Hold,
+    holder: Holder,
+    zygote: str,
+    limit: float,
+    idle: float | None,
+    say: Callable[[Any], None],
 ) -> None:
     """Fork once more: the child becomes the program and may end as it likes; this process says how it ended."""
     start = time.monotonic()
     scratch = Path(tempfile.mkdtemp(prefix="run-"))
-    journal, log = Journal(scratch / "journal"), scratch / "output"
+    journal, log, stack = Journal(scratch / "journal"), scratch / "output", scratch / "stack"
     pid = os.fork()
     if pid == 0:
-        _become(subject, hold, holder, journal, log, zygote)
+        _become(subject, hold, holder, journal, log, stack, zygote)
     status: list[int] = []
 
     def has_ended() -> bool:
@@ -146,8 +160,28 @@ def _held_run(
         return bool(status)
 
     others = lambda: [event["pid"] for event in journal.events()]
-    in_time = ended_in_time(has_ended, pid, limit, others)
-    say(_ending(os.waitstatus_to_exitcode(status[0]) if in_time else None, journal, log, time.monotonic() - start))
+    in_time = ended_in_time(has_ended, pid, limit, others, idle)
+    if not in_time:
+        _ask_where_it_is(pid, stack)
+    code = os.waitstatus_to_exitcode(status[0]) if in_time else None
+    ending = _ending(code, journal, log, time.monotonic() - start)
+    file = getattr(subject, "path", None)
+    say(replace(ending, line=_line_of_stack(stack, file)) if ending.kind in ("hang", "signal") else ending)
+
+
+def _ask_where_it_is(pid: int, stack: Path) -> None:
+    """A program that hangs writes its stack down; it is killed afterwards."""
+    with suppress(OSError):
+        os.kill(pid, WHERE)
+        until = time.monotonic() + GRACE
+        while time.monotonic() < until and not stack.stat().st_size:
+            time.sleep(0.02)
+
+
+def _line_of_stack(stack: Path, file: Path | None) -> int:
+    """The innermost line of the program in a stack that `faulthandler` wrote; 0 where there is none."""
+    lines = re.findall(r'File "([^"]+)", line (\d+)', stack.read_text("utf-8", "replace")) if stack.exists() else []
+    return next((int(number) for name, number in lines if name == str(file)), 0)
 
 
 def _ending(code: int | None, journal: Journal, log: Path, seconds: float) -> Ending:
@@ -160,8 +194,11 @@ def _ending(code: int | None, journal: Journal, log: Path, seconds: float) -> En
     return Ending(code, error, 0, inside, output, seconds, events)
 
 
-def _become(subject: Subject, hold: Hold, holder: Holder, journal: Journal, log: Path, zygote: str) -> NoReturn:
-    """Be the program: its output goes to the log, its end is that of this process."""
+def _become(
+    subject: Subject, hold: Hold, holder: Holder, journal: Journal, log: Path, stack: Path, zygote: str
+) -> NoReturn:
+    """Be the program: its output goes to the log, its end is that of this process. Where a signal ends it, its stack is
+    written down."""
     code = 1
     try:
         die_with_parent()
@@ -170,6 +207,9 @@ def _become(subject: Subject, hold: Hold, holder: Holder, journal: Journal, log:
         os.dup2(descriptor, 2)
         sys.stdout = open(1, "w", errors="backslashreplace", closefd=False)  # noqa: SIM115
         sys.stderr = open(2, "w", buffering=1, errors="backslashreplace", closefd=False)  # noqa: SIM115
+        where = stack.open("w")
+        faulthandler.enable(where, all_threads=False)
+        faulthandler.register(WHERE, where, all_threads=False)
         os.environ |= _environment(hold, journal, zygote)
         with holder(hold, journal):
             code = _exit_code(subject.execute, journal, getattr(subject, "path", None))
@@ -187,6 +227,7 @@ def _exit_code(execute: Callable[[], None], journal: Journal, file: Path | None 
     """Run the program to its end, threads and exit handlers included; what Python would exit with."""
     code, error = 0, ""
     place, inside = 0, False
+    _forget_inherited_exit_handlers()
     try:
         execute()
     except SystemExit as leaving:
@@ -204,13 +245,24 @@ def _exit_code(execute: Callable[[], None], journal: Journal, file: Path | None 
     return code & 255
 
 
+def _forget_inherited_exit_handlers() -> None:
+    """In a forked process: the handlers of the process that it was forked from are not this program's. They would
+    delete folders for temporary files that are still in use there."""
+    atexit._clear()
+    weakref.finalize._registry.clear()  # type: ignore[attr-defined]
+    weakref.finalize._registered_with_atexit = False  # type: ignore[attr-defined]
+
+
 def _place(error: BaseException, file: Path | None) -> tuple[int, bool]:
     """The line of the program through which the exception passed, and whether it was raised further in."""
     frames = traceback.extract_tb(error.__traceback__)
     own = [number for number, frame in enumerate(frames) if frame.filename == str(file)]
     if not own:
         return 0, True
-    return frames[own[-1]].lineno or 0, any(of_the_compiler(frame.filename) for frame in frames[own[-1] + 1 :])
+    traced = re.findall(r'File "([^"]+)", line (\d+)', str(error).partition("from user code:")[2])
+    lines = [int(number) for name, number in traced if name == str(file)]  # where Dynamo was in the program
+    inside = any(of_the_compiler(frame.filename) for frame in frames[own[-1] + 1 :])
+    return (lines[-1] if lines else frames[own[-1]].lineno or 0), inside
 
 
 def _environment(hold: Hold, journal: Journal, zygote: str) -> dict[str, str]:

@@ -85,7 +85,7 @@ class ScriptBisect:
             known = self._run(version)
             if not known.skipped:
                 self.memory.keep(known)
-        self.say(f"{version}: {known.skipped or known.sign}")
+        self.say(f"{self.script.stem}, {version}: {known.skipped or known.sign}")
         return known
 
     def _run(self, version: str) -> Seen:

@@ -10,7 +10,7 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from conformance import plugins, repro
-from conformance.reduce.script import Reduced, ScriptReducer, statements
+from conformance.reduce.script import Reduced, ScriptReducer, processor_time, statements
 from conformance.stage import Stage
 from conformance.triage import answer as said
 from conformance.triage.ablation import Ablation
@@ -27,8 +27,9 @@ WHOLE = Hold()
 EAGER = Hold("eager")
 FEW_LINES = 3  # of a program: so many are named as the culprit
 SHORT = 20.0  # seconds of processor time, enough for a small script
-# Seconds of processor time for the reducer: one a statement, so many at least and at most; where every try runs the
-# C++ compiler, twice as many.
+IDLE = 5.0  # seconds for which nothing runs in a program that is known to hang
+# Seconds of processor time for the reducer: one a statement, so many at least and at most; where every try runs the C++
+# compiler, twice as many. A program that hangs may be asleep: there it is the most, by the clock.
 LEAST, MOST = 15.0, 60.0
 
 
@@ -50,10 +51,13 @@ class Search:
         self.plain, self.limit, self.say = plain, limit, say
         self.answer = Answer(subject.name, said.UNDECIDED, Ending(0), versions=versions)
         self.shrunk: Reduced | None = None
+        self.assumed = False  # see `_failing`
+        self.verifies = False  # is a repro written, and so run alone?
 
     def run(self, out: Path | None, shrink: bool = True) -> Answer:
         """All steps; the answer is filled as they go."""
         found = self.answer
+        self.verifies = isinstance(self.subject, Script) and out is not None and self.plain is not None
         with self._timed("given"):
             if not self._fails():
                 return self._done()
@@ -77,6 +81,7 @@ class Search:
                 self._name_what_is_left(self.subject)
             with self._timed("repro"):
                 self._write(self.subject, out)
+                self._check_assumption()
         return self._done()
 
     def _done(self) -> Answer:
@@ -97,18 +102,39 @@ class Search:
         """Does the program fail as it is? One that seems right is run in a new interpreter, too. One that fails is run
         there when its repro is verified."""
         found = self.answer
-        asked_next = EAGER, Hold(self.adapter.rungs[1].name)
-        forked = self.runs(self.subject, WHOLE, *asked_next)[0]
+        lowest, highest = self._cheap_ends()
+        eager, captured = self.runs(self.subject, EAGER, lowest)
+        if self.verifies and eager.right and not captured.right:
+            self._expect_hang(captured, eager)
+            if self.runs(self.subject, highest)[0].like(captured):
+                return self._failing(captured, assumed=True)
+        forked = self.runs(self.subject, WHOLE, highest)[0]
         if forked.right:
             alone = self.plain() if self.plain is not None else forked
             found.given, found.verdict = alone, said.RIGHT if alone.right else said.FLAKY
             found.detail = "" if alone.right else f"in a new interpreter {alone.told()}, forked it is right"
             return False
-        found.given = forked
-        found.kind, found.detail = KINDS[forked.kind], forked.told()
-        if forked.kind == "hang":  # that is known now: the other runs need not wait as long
-            self.runs.limit = max(SHORT, self.runs.limit / 4)
+        self._expect_hang(forked, eager)
+        return self._failing(forked)
+
+    def _cheap_ends(self) -> tuple[Hold, Hold]:
+        """The lowest and the highest rung for which no code is generated."""
+        cheap = [rung for rung in self.adapter.rungs if not rung.costly]
+        return Hold(cheap[1].name), Hold(cheap[-1].name)
+
+    def _failing(self, ending: Ending, assumed: bool = False) -> bool:
+        """`assumed`: the program was not run as a whole. It fails alike when its graphs run as they were captured and
+        after all graph passes, so that it will; whether it does is seen when the repro is verified."""
+        self.assumed = assumed
+        self.answer.given = ending
+        self.answer.kind, self.answer.detail = KINDS[ending.kind], ending.told()
         return True
+
+    def _expect_hang(self, seen: Ending, eager: Ending) -> None:
+        """Once it is known that the program hangs, the other runs need not wait as long."""
+        if seen.kind == "hang" and self.runs.idle is None:
+            self.runs.limit = max(SHORT, self.runs.limit / 4)
+            self.runs.idle = min(self.runs.limit, max(IDLE, 4 * eager.seconds))
 
     def _in_eager(self) -> bool:
         found = self.answer
@@ -125,30 +151,38 @@ class Search:
         found = self.answer
         question = Question(self.runs, subject, found, self.runs.folder)
         limit = self._budget(subject.text) if self.limit is None else self.limit
-        reducer = ScriptReducer(subject.text, question.holds, limit, self.runs.workers)
+        clock = time.monotonic if found.given.kind == "hang" else processor_time
+        reducer = ScriptReducer(subject.text, question.holds, limit, self.runs.workers, clock)
         shrunk = reducer.run()
         found.reduced = f"{shrunk.before} statements → {shrunk.after}, {shrunk.tries} tries"
         self.say(f"reduced: {found.reduced}")
         return shrunk
 
     def _budget(self, text: str) -> float:
-        """Seconds of processor time for the reducer."""
+        """Seconds for the reducer."""
         assert self.answer.climb is not None
         failing = self.answer.climb.first_failing
         costly = failing is not None and failing.costly
+        if self.answer.given.kind == "hang":
+            return MOST
         return min(MOST, (2 if costly else 1) * max(LEAST, statements(ast.parse(text))))
 
     def _name_what_is_left(self, subject: Script) -> None:
-        """Where no step could be turned off, the lines that are left of the compiled program are named."""
+        """Where no step could be turned off and no op is named, the lines that are left of the compiled program are."""
         culprit = self.answer.culprit
-        if self.shrunk is None or culprit is None or culprit.steps or self.answer.climb is None:
+        if self.shrunk is None or culprit is None or culprit.steps or culprit.ops or self.answer.climb is None:
             return
         failing = self.answer.climb.first_failing
         smaller = subject.variant(self.runs.folder / subject.path.name, self.shrunk.text)
         ending = self.runs(smaller, Hold(failing.name if failing is not None else "whole"))[0]
-        lines = dict.fromkeys(place for graph in ending.named("graph") for _, place in graph.get("calls", ()) if place)
+        places = [place.split(": ", 1) for graph in ending.named("graph") for _, place in graph.get("calls", ())]
+        lines = list(dict.fromkeys(place[1] for place in places if len(place) == 2 and place[1].strip()))
+        if self.answer.stage == Stage.CAPTURE:  # what Dynamo lost has no call in the graph
+            numbers = {int(place[0].rpartition(":")[2]) for place in places if place[0].rpartition(":")[2].isdigit()}
+            whole = statements_around(self.shrunk.text, numbers)
+            lines = whole if len(whole) <= FEW_LINES else lines
         if 0 < len(lines) <= FEW_LINES:
-            culprit.name = "; ".join(line.split(": ", 1)[-1] for line in lines)
+            culprit.name = "; ".join(lines)
 
     # ------------------------------------------------------------------------------------------------ repro
 
@@ -166,16 +200,25 @@ class Search:
                 if not alone:  # whatever the cure is
                     break
 
+    def _check_assumption(self) -> None:
+        """A program that was taken to fail and of which no repro fails alone is run as it is."""
+        found = self.answer
+        if self.assumed and found.repro is None and self.plain is not None and (alone := self.plain()).right:
+            found.given, found.verdict = alone, said.RIGHT
+            found.detail = "as a whole; not when the graphs that Dynamo captured are run as they are"
+
     def _verified(self, subject: Script, text: str, cure: tuple[str, ...], out: Path) -> tuple[bool, bool]:
         """Does the text exit 1 alone, and 0 with the cure? Then it stays as the repro."""
         found = self.answer
         out.mkdir(parents=True, exist_ok=True)
         path = out / f"{subject.name}_{found.stage}.py"
         report = self._report(cure)
-        path.write_text(repro.script_text(text, report, guarded=found.given.code != 1), encoding="utf-8")
+        guarded = found.given.code != 1
+        path.write_text(repro.script_text(text, report, guarded, subject.arguments), encoding="utf-8")
         beside = filter(None, [str(subject.shown.resolve().parent), os.environ.get("PYTHONPATH")])
         folder = {"PYTHONPATH": os.pathsep.join(beside)}
-        alone, right = self.runs.plain((path, folder), (path, folder | {repro.CURE_VARIABLE: "1"}))
+        both = (path, folder), (path, folder | {repro.CURE_VARIABLE: "1"})
+        alone, right = self.runs.plain(*both, limit=2 * repro.GUARD_SECONDS)
         if alone.code == 1 and right.code == 0:
             plugged = f", with {', '.join(plugins.named())} loaded," if plugins.named() else ""
             found.repro, found.verified = path, f"alone{plugged} it exits 1; cured it exits 0"
@@ -203,6 +246,21 @@ class Search:
             + "\n".join(f"- {line}" for line in found.climb.lines()),
             first_bad=found.first_bad,
         )
+
+
+def statements_around(text: str, numbers: set[int]) -> list[str]:
+    """The statements of the functions that these lines stand in, the first line of each; of all functions, where no line
+    is known: what is left of the program calls nothing that a graph could hold."""
+    functions = [
+        node for node in ast.walk(ast.parse(text)) if isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef))
+    ]
+    found: dict[str, None] = {}
+    for number in sorted(numbers or {node.lineno for node in functions}):
+        around = [node for node in functions if node.lineno <= number <= (node.end_lineno or 0)]
+        innermost = max(around, key=lambda node: node.lineno, default=None)
+        for statement in innermost.body if innermost is not None else ():
+            found[ast.unparse(statement).splitlines()[0]] = None
+    return list(found)
 
 
 class Question:

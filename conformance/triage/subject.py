@@ -27,6 +27,10 @@ class Subject:
     def execute(self) -> None:
         raise NotImplementedError
 
+    def line_text(self, number: int) -> str:
+        """A line of the program, without the space around it; "" where it has no text."""
+        return ""
+
 
 @dataclass
 class Script(Subject):
@@ -52,6 +56,10 @@ class Script(Subject):
         main.__dict__.update(__file__=str(self.path), __builtins__=__builtins__, __cached__=None)
         sys.modules["__main__"] = main
         exec(compile(self.text, str(self.path), "exec"), main.__dict__)
+
+    def line_text(self, number: int) -> str:
+        lines = self.text.splitlines()
+        return lines[number - 1].strip() if 0 < number <= len(lines) else ""
 
     def variant(self, path: Path, text: str) -> Script:
         """The same script with another text, which is written to the path: tracebacks and `inspect` read it there."""

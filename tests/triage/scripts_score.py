@@ -1,11 +1,12 @@
 """How often `conformance triage SCRIPT.py` is right about the scripts of one half, on the torch that runs this.
 
-    python tests/triage/scripts_score.py --half held --jobs 2 --results score.jsonl [--bisector] [--page FILE]
+    python tests/triage/scripts_score.py --half held --jobs 3 --cores 0-5 --results score.jsonl [--bisector] [--page FILE]
 
 Each script that truth.toml has alive on this torch is triaged by the command line, as a user would. A stage is right if
 truth.toml names it; a repro counts if it was handed over as seen to fail. The culprit is printed beside the true one, for
-a person to judge. `--bisector` runs torch's CompilerBisector on the same scripts. Scripts in the results already are not
-run again.
+a person to judge. `--bisector` runs torch's CompilerBisector on the same scripts afterwards. `--half right` and `--half models` are
+programs that have no bug; several halves are taken in turn, each spread over the whole run. Answers are written as they
+come, and scripts in the results already are not run again.
 """
 
 from __future__ import annotations
@@ -14,16 +15,21 @@ import argparse
 import json
 import os
 import re
+import signal
+import site
 import statistics
 import subprocess
 import sys
 import tempfile
 import time
 import tomllib
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import ProcessPoolExecutor, as_completed
 from importlib.metadata import version
+from multiprocessing import Queue, get_context
 from pathlib import Path
 from typing import Any
+
+import model_programs
 
 HERE = Path(__file__).resolve().parent
 SCRIPTS = HERE / "scripts"
@@ -47,44 +53,65 @@ BISECTED = {
 
 
 def command(words: list[str], limit: float, folder: Path) -> tuple[int | None, str, dict[str, float]]:
-    """Exit (None where it ran out of time), what was printed, and seconds: by the clock, and of processor time, which
-    counts where nothing else runs beside it. The environment is this process's."""
+    """Exit (None where it ran out of time), what was printed, and seconds: by the clock, and of processor time. One
+    command runs at a time in this process, so that its children's processor time is the command's. On time-out
+    everything that the command started goes with it."""
     start, before = time.monotonic(), os.times()
-    home = {**os.environ, "TORCHINDUCTOR_CACHE_DIR": str(folder / "inductor"), "HOME": str(folder)}
-    try:
-        done = subprocess.run(words, capture_output=True, text=True, timeout=limit, env=home, cwd=folder)
-    except subprocess.TimeoutExpired:
-        return None, "", {"seconds": round(time.monotonic() - start, 1)}
-    after = os.times()
-    used = after.children_user + after.children_system - before.children_user - before.children_system
-    seconds = {"seconds": round(time.monotonic() - start, 1), "cpu": round(used, 1)}
-    return done.returncode, done.stdout + "\n" + done.stderr, seconds
+    home = {"TORCHINDUCTOR_CACHE_DIR": str(folder / "inductor"), "HOME": str(folder)}
+    environment = {**os.environ, **home, "PYTHONUSERBASE": site.getuserbase()}
+    with tempfile.TemporaryFile("w+", errors="replace") as printed:
+        child = subprocess.Popen(
+            words, stdout=printed, stderr=printed, env=environment, cwd=folder, start_new_session=True
+        )
+        try:
+            child.wait(limit)
+        except subprocess.TimeoutExpired:
+            os.killpg(child.pid, signal.SIGKILL)
+            child.wait()
+            return None, "", {"seconds": round(time.monotonic() - start, 1)}
+        after = os.times()
+        used = after.children_user + after.children_system - before.children_user - before.children_system
+        seconds = {"seconds": round(time.monotonic() - start, 1), "cpu": round(used, 1)}
+        printed.seek(0)
+        return child.returncode, printed.read(), seconds
 
 
-def triaged(script: Path, limit: float) -> dict[str, Any]:
-    """What the command said of one script."""
-    with tempfile.TemporaryDirectory() as name:
-        words = ["triage", str(script), "--json", "-o", str(Path(name) / "out")]
-        code, printed, seconds = command([sys.executable, "-m", "conformance.cli", *words], limit, Path(name))
-        answer: dict[str, Any] = {"script": script.stem, "torch": TORCH, "exit": code, **seconds}
+def triaged(name: str, limit: float) -> dict[str, Any]:
+    """What the command said of one script or model."""
+    with tempfile.TemporaryDirectory() as at:
+        folder = Path(at)
+        words = ["triage", subject(name, folder), "--json", "-o", str(folder / "out")]
+        code, printed, seconds = command([sys.executable, "-m", "conformance.cli", *words], limit, folder)
+        answer: dict[str, Any] = {"script": name, "torch": TORCH, "exit": code, **seconds}
         start = f"\n{printed}".find("\n{\n")
         if start < 0:
-            return {**answer, "verdict": "none", "said": printed.strip()[-300:]}
+            return {**answer, "verdict": "out of time" if code is None else "none", "said": printed.strip()[-300:]}
         said = json.JSONDecoder().raw_decode(printed[start:])[0]
         kept = {
-            key: said[key] for key in ("verdict", "stage", "kind", "verified", "unwritten", "rungs", "notes", "detail")
+            key: said.get(key)
+            for key in ("verdict", "stage", "kind", "verified", "unwritten", "rungs", "notes", "detail")
         }
-        kept["steps"] = said["seconds"]
-        culprit = said["culprit"] or {}
-        repro = subprocess.run([sys.executable, said["repro"]], capture_output=True).returncode if said["repro"] else 0
-        return {**answer, **kept, "culprit": f"{culprit.get('what', '')} {culprit.get('name', '')}", "repro": repro}
+        kept["steps"] = said.get("seconds")
+        culprit, repro = said.get("culprit") or {}, said.get("repro")
+        exits = command([sys.executable, repro], 120, folder)[0] if repro else 0
+        text = Path(repro).read_text() if repro else ""
+        named = f"{culprit.get('what', '')} {culprit.get('name', '')}"
+        return {**answer, **kept, "culprit": named, "repro": exits, "text": text}
 
 
-def bisected(script: Path, limit: float) -> dict[str, Any]:
+def subject(name: str, folder: Path) -> str:
+    """What the command is given for a name: a script's file, or a model written into `folder`."""
+    if name in model_programs.NAMES:
+        return model_programs.write(name, folder)
+    return str(next(at / f"{name}.py" for at in (SCRIPTS, RIGHT) if (at / f"{name}.py").exists()))
+
+
+def bisected(name: str, limit: float) -> dict[str, Any]:
     """What torch's own bisector says of one script."""
-    with tempfile.TemporaryDirectory() as name:
-        words = [sys.executable, "-m", "torch._inductor.compiler_bisector", "run", sys.executable, str(script)]
-        code, printed, seconds = command(words, limit, Path(name))
+    with tempfile.TemporaryDirectory() as at:
+        script = subject(name, Path(at))
+        words = [sys.executable, "-m", "torch._inductor.compiler_bisector", "run", sys.executable, script]
+        code, printed, seconds = command(words, limit, Path(at))
         found = re.search(r"BisectionResult\(backend='?(\w+)'?, subsystem='?(\w+)'?", printed)
         backend, subsystem = found.groups() if found else ("", "")
         stage = BISECTED.get(subsystem) or BISECTED.get(backend, "")
@@ -108,19 +135,18 @@ def lines(answers: list[dict[str, Any]], truth: dict[str, Any]) -> list[str]:
     said = [
         f"torch {TORCH}: {len(wrong)} scripts; stage right {stage}; repro fails {fails}; culprit named {judged.count(True)}, "
         f"another {judged.count(False)}, for a person to judge {judged.count(None)}",
-        f"seconds: {spread(answers, 'seconds')}; of processor time: {spread(answers, 'cpu')}",
+        f"seconds: {spread(answers, 'seconds')}; of processor time: {spread(answers, 'cpu')}; until stage and culprit are "
+        f"named: {spread([{'seconds': until_named(one)} for one in answers], 'seconds')}",
         f"right programs: {len(answers) - len(wrong)}; alarms: {', '.join(alarms) or 'none'}",
     ]
     both = [one for one in wrong if "bisector" in one]
     if both:
         right = sum(one["bisector"]["stage"] in stages(truth[one["script"]]) for one in both)
-        ratios = {
-            key: statistics.median(one[key] / one["bisector"][key] for one in both if one["bisector"].get(key))
-            for key in ("seconds", "cpu")
-        }
+        ratios = {key: ratio(both, key) for key in ("seconds", "cpu")}
+        until = [{**one, "seconds": until_named(one)} for one in both]
         said.append(
             f"CompilerBisector: {len(both)} scripts, stage right {right}; ours / its, median: {ratios['seconds']:.2f} by the clock, "
-            f"{ratios['cpu']:.2f} of processor time"
+            f"{ratios['cpu']:.2f} of processor time; {ratio(until, 'seconds'):.2f} by the clock until stage and culprit are named"
         )
     said += [
         "",
@@ -136,6 +162,18 @@ def lines(answers: list[dict[str, Any]], truth: dict[str, Any]) -> list[str]:
     return said
 
 
+def ratio(both: list[dict[str, Any]], key: str) -> float:
+    """Ours by the bisector's, median. A bisector that ran out of time took at least as long as it was given."""
+    found = [one[key] / one["bisector"][key] for one in both if one.get(key) and one["bisector"].get(key)]
+    return statistics.median(found) if found else float("nan")
+
+
+def until_named(one: dict[str, Any]) -> float:
+    """Seconds without what the bisector does not do: make the script smaller, write a repro and run it."""
+    steps = one.get("steps") or {}
+    return float(one["seconds"] - steps.get("reduce", 0.0) - steps.get("repro", 0.0))
+
+
 def spread(answers: list[dict[str, Any]], key: str) -> str:
     values = [one[key] for one in answers if key in one]
     return f"median {statistics.median(values):.0f}, longest {max(values):.0f}" if values else "not measured"
@@ -145,36 +183,99 @@ def stages(true: dict[str, Any]) -> set[str]:
     return {true["stage"], *true.get("or", ())}
 
 
-def main() -> None:
+def names(half: str, truth: dict[str, Any]) -> list[str]:
+    """The programs of one half, every n-th first, so that a run that is cut short has seen all classes."""
+    if half == "right":
+        found = sorted(path.stem for path in RIGHT.glob("*.py"))
+    elif half == "models":
+        found = list(model_programs.NAMES)
+    else:
+        found = sorted(name for name, one in truth.items() if one["half"] == half and TORCH in one["alive"])
+    return [name for start in range(5) for name in found[start::5]]
+
+
+def in_turn(halves: list[list[str]]) -> list[str]:
+    """All names, those of each half spread evenly over the whole."""
+    placed = [((at + 0.5) / len(half), name) for half in halves for at, name in enumerate(half)]
+    return [name for _, name in sorted(placed, key=lambda one: one[0])]
+
+
+def pin(cores: Queue[set[int]]) -> None:
+    """Keeps this worker, and all that it starts, on cores of its own."""
+    if wanted := cores.get():
+        os.sched_setaffinity(0, wanted)
+
+
+def answered(name: str, tool: str, limit: float, until: float) -> dict[str, Any] | None:
+    """What triage or the bisector says of one program; None where no time is left for it (`until`, by the clock)."""
+    left = until - time.time()
+    if left <= 0:
+        return None
+    if tool == "triage":
+        answer = triaged(name, min(limit, left))
+    else:
+        answer = {"script": name, "torch": TORCH, "bisector": bisected(name, min(limit, left))}
+    cut_short = (answer if tool == "triage" else answer["bisector"])["exit"] is None and left < limit
+    return None if cut_short else answer
+
+
+def merged(results: Path) -> list[dict[str, Any]]:
+    """The lines of a file of results, one a program: triage and the bisector write lines of their own."""
+    found: dict[str, dict[str, Any]] = {}
+    for line in results.read_text().splitlines() if results.exists() else ():
+        one = json.loads(line)
+        found.setdefault(one["script"], {}).update(one)
+    return list(found.values())
+
+
+def shared(cores: str, jobs: int) -> list[set[int]]:
+    """`0-5` for three workers: {0, 1}, {2, 3}, {4, 5}. Nothing is pinned without cores."""
+    if not cores:
+        return [set()] * jobs
+    first, _, last = cores.partition("-")
+    all_ = list(range(int(first), int(last or first) + 1))
+    size = max(1, len(all_) // jobs)
+    return [set(all_[at * size : (at + 1) * size]) for at in range(jobs)]
+
+
+def arguments() -> argparse.Namespace:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--half", choices=["develop", "held", "right"], default="held")
+    parser.add_argument("--half", choices=["develop", "held", "right", "models"], nargs="+", default=["held"])
+    parser.add_argument("--only", default="", help="programs with this in their names")
     parser.add_argument("--jobs", type=int, default=1)
+    parser.add_argument("--cores", default="", help="FIRST-LAST: each job gets its share of these and no other")
     parser.add_argument("--limit", type=float, default=600.0, help="seconds for one script")
+    parser.add_argument("--within", type=float, default=1e6, help="seconds for all; what has not ended is left out")
     parser.add_argument("--results", type=Path, required=True)
     parser.add_argument("--bisector", action="store_true")
     parser.add_argument("--page", type=Path)
-    options = parser.parse_args()
+    return parser.parse_args()
+
+
+def main() -> None:
+    options = arguments()
+    until = time.time() + options.within
     truth = tomllib.loads((SCRIPTS / "truth.toml").read_text())
-    known = [json.loads(line) for line in options.results.read_text().splitlines()] if options.results.exists() else []
-    have = {one["script"] for one in known}
-    if options.half == "right":
-        chosen = sorted(RIGHT.glob("*.py"))
-    else:
-        alive = (name for name, one in truth.items() if one["half"] == options.half and TORCH in one["alive"])
-        chosen = [SCRIPTS / f"{name}.py" for name in alive]
-
-    def one(script: Path) -> None:
-        answer = triaged(script, options.limit)
-        if options.bisector:
-            answer["bisector"] = bisected(script, options.limit)
-        known.append(answer)
-        with options.results.open("a") as results:
-            results.write(json.dumps(answer) + "\n")
-        print(f"{answer['script']}: {answer.get('stage') or answer['verdict']} {answer['seconds']} s", flush=True)
-
-    with ThreadPoolExecutor(options.jobs) as pool:
-        list(pool.map(one, (script for script in chosen if script.stem not in have)))
-    text = "\n".join(lines(known, truth))
+    known = merged(options.results)
+    wanted = [name for name in in_turn([names(half, truth) for half in options.half]) if options.only in name]
+    tasks = [(name, "triage") for name in wanted if name not in {one["script"] for one in known if "verdict" in one}]
+    if options.bisector:
+        have = {one["script"] for one in known if "bisector" in one}
+        tasks += [(name, "bisector") for name in wanted if name in truth and name not in have]
+    context = get_context("spawn")
+    cores: Queue[set[int]] = context.Queue()
+    for share in shared(options.cores, options.jobs):
+        cores.put(share)
+    with ProcessPoolExecutor(options.jobs, context, pin, (cores,)) as pool:
+        running = [pool.submit(answered, name, tool, options.limit, until) for name, tool in tasks]
+        for done in as_completed(running):
+            if (answer := done.result()) is None:
+                continue
+            with options.results.open("a") as results:
+                results.write(json.dumps(answer) + "\n")
+            its = answer.get("bisector", answer)
+            print(f"{answer['script']}: {its.get('stage') or its.get('verdict')} {its['seconds']} s", flush=True)
+    text = "\n".join(lines([one for one in merged(options.results) if "verdict" in one], truth))
     print(text)
     if options.page:
         options.page.write_text(text + "\n")

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import subprocess
 import sys
+import tempfile
 from collections.abc import Callable
 from pathlib import Path
 
@@ -15,6 +16,7 @@ from conformance.errors import UsageError
 from conformance.stage import Stage
 from conformance.triage import answer as said
 from conformance.triage.answer import Answer
+from conformance.triage.hold import Hold
 from conformance.triage.runs import Runs
 from conformance.triage.script_search import Search
 from conformance.triage.script_triage import checked, early_environment, made_ready
@@ -111,6 +113,26 @@ assert results[0] == results[1], results
     found = triaged(text)
     assert found.verdict == said.RIGHT, found.lines()
     assert found.lines()[0].startswith("nothing fails")
+
+
+ENDING = """
+import atexit, pathlib, tempfile
+kept = tempfile.TemporaryDirectory()
+pathlib.Path({file!r}).write_text(kept.name)
+atexit.register(pathlib.Path({ended!r}).touch)
+"""
+
+
+def test_a_run_ends_with_its_own_exit_handlers_and_none_of_ours(tmp_path: Path) -> None:
+    adapter, _ = made_ready("inductor")
+    file, ended, script = tmp_path / "folder", tmp_path / "ended", tmp_path / "given.py"
+    script.write_text(ENDING.format(file=str(file), ended=str(ended)))
+    runs = Runs(adapter.hold)
+    with tempfile.TemporaryDirectory() as ours:
+        assert runs(checked(script), Hold("eager"))[0].right
+        assert Path(ours).exists()
+    runs.close()
+    assert ended.exists() and not Path(file.read_text()).exists()
 
 
 def test_a_script_that_fails_without_the_compiler(triaged: Callable[..., Answer]) -> None:

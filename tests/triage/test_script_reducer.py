@@ -63,6 +63,11 @@ def test_what_is_not_needed_goes() -> None:
     assert "assert" in reduced.text and "64" not in reduced.text, reduced.text
 
 
+def test_of_a_condition_the_part_that_matters_stays_and_no_module_stands_for_a_value() -> None:
+    text = "import math\nx = 0\nassert not (math.isfinite(x) and x < 2)\n"
+    assert ScriptReducer(text, fails, limit=30).run().text == "import math\nx = 0\nassert not math.isfinite(x)"
+
+
 def test_a_script_that_does_not_fail_stays_as_it_is() -> None:
     reduced = ScriptReducer("x = 1\ny = 2\n", fails, limit=5).run()
     assert (reduced.text, reduced.before, reduced.after) == ("x = 1\ny = 2\n", 2, 2)

@@ -33,7 +33,15 @@ NO_PASSES = ("traced", "decomposed")
 CALLED_DIRECTLY = ("unfused", "program")
 WITHOUT_CACHES = (*CALLED_DIRECTLY, "uncached")
 MANY_NODES = 5_000  # of larger graphs it is not written down what they call
+OTHER_BACKENDS = "other backends"  # turned off: graphs for backends that are not held run as they were captured
 RECOMPILES = 10_000  # compiled afresh at every call, a program would soon reach Dynamo's limit
+# These change flags of the C++ compiler, with which torch would precompile its headers anew: that takes longer than a
+# kernel without precompiled headers.
+FLAG_SETTINGS = {
+    "inductor.cpp.simdlen",
+    "inductor.cpp.enable_floating_point_contract_flag",
+    "inductor.cpp.enable_unsafe_math_opt_flag",
+}
 # What is being worked on while a function of the seam runs; for exceptions.
 PHASES = {
     "compile_fx": "tracing by AOTAutograd",
@@ -97,6 +105,8 @@ class Holder:
             settings |= {"inductor.force_disable_caches": True, "functorch.enable_autograd_cache": False}
         if self.rung == "unfused":
             settings |= {f"inductor.{name}": value for name, value in UNFUSED.items()}
+        if FLAG_SETTINGS & settings.keys():
+            settings["inductor.cpp_cache_precompile_headers"] = False
         if self.afresh:
             settings |= {f"dynamo.{name}": RECOMPILES for name in ("recompile_limit", "accumulated_recompile_limit")}
         roots = {"inductor": seam.config, "dynamo": seam.dynamo_config, "functorch": seam.functorch_config}
@@ -126,7 +136,7 @@ class Holder:
             facts["calls"] = _calls(gm)
         self.journal.write("graph", **facts)
         kept = output.compiler_fn
-        if self.rung == "captured":
+        if self.rung == "captured" or (OTHER_BACKENDS in self.hold.off and not is_held(facts["backend"])):
             output.compiler_fn = _as_captured
         try:
             with self._phase("backend"):
@@ -261,6 +271,11 @@ class Runner(fx.Interpreter):
 def _as_captured(gm: fx.GraphModule, example_inputs: Any) -> Any:
     """A backend that runs the graph as it is."""
     return gm.forward
+
+
+def is_held(backend: str) -> bool:
+    """Is what this backend does with Dynamo's graphs held at the rungs after capture?"""
+    return backend == "inductor" or backend.startswith("aot_")
 
 
 def _backend_name(output: Any) -> str:

@@ -8,7 +8,7 @@ from typing import Any
 
 from conformance.backends.inductor import repro
 from conformance.backends.inductor.kernel_store import kernel_store
-from conformance.backends.inductor.triage.holder import holding
+from conformance.backends.inductor.triage.holder import OTHER_BACKENDS, holding, is_held
 from conformance.stage import Stage
 from conformance.triage.ablation import Ablation, Step
 from conformance.triage.adapter import Adapter
@@ -52,6 +52,7 @@ TRACE_SETTINGS: tuple[tuple[str, dict[str, Any]], ...] = (
     ("activation memory budget (recomputation in the partitioner)", {"functorch.activation_memory_budget": 1.0}),
     ("common subexpression elimination", {"functorch.cse": False}),
 )
+FEW_OPS = 3
 RANDOM = {"inductor.fallback_random": True}
 
 
@@ -80,8 +81,9 @@ class InductorAdapter(Adapter):
         if rung is None or rung.stage in (None, Stage.CAPTURE, Stage.CACHE):
             return (rung.stage if rung is not None else None), ""
         used = {event["backend"] for event in climb.endings[rung.name].named("graph")}
-        if used and not any(name == "inductor" or name.startswith("aot_") for name in used):
-            return None, f"Dynamo's graphs are right; inside {', '.join(sorted(used))} compiles are not held"
+        others = sorted(name for name in used if not is_held(name))
+        if others and runs(subject, Hold(rung.name).without(OTHER_BACKENDS))[0].right:
+            return None, f"Dynamo's graphs are right; it fails in the backend {', '.join(others)}, which is not held"
         afresh = runs(subject, afresh_at(rung.name))[0]
         if afresh.right and (not rung.costly or stale(climb.endings[rung.name], afresh)[1]):
             return Stage.CAPTURE, f"{rung.name}: right when every call is compiled afresh"
@@ -129,9 +131,10 @@ class Culprits:
             what, line = stale(usual, afresh)
             why = f"the subject is right when every call is compiled afresh: {what}"
             return Culprit("guard", line or "missing", why, steps=[Step("guard", "guards", "guards")])
-        if usual.error and usual.inside:
-            return Culprit("capture", f"line {usual.line}", usual.error)
-        lines = [place for graph in usual.named("graph") for _, place in graph.get("calls", ())]
+        if usual.kind in ("crash", "signal", "hang"):
+            return Culprit("capture", self.subject.line_text(usual.line) or "Dynamo", usual.told())
+        places = [place for graph in usual.named("graph") for _, place in graph.get("calls", ())]
+        lines = [place for place in places if place.partition(": ")[2].strip()]
         return Culprit("capture", lines[-1] if lines else "Dynamo", "Dynamo's graph, run as it is, is wrong already")
 
     # ----------------------------------------------------------------------------------------- decomposition
@@ -186,11 +189,21 @@ class Culprits:
         few = settings[:1] if named.name != "not found" else settings
         step = self._at("unfused").single(few, self.runs.workers, len(few))
         if step is None:
-            return named
+            return named if named.steps else self._lowered_ops(named)
         if named.name == "not found":
             return Culprit("code", step.name, "the subject is right without it", steps=[step])
         named.why += f"; also right without: {step.name}"
         return named
+
+    def _lowered_ops(self, unnamed: Culprit) -> Culprit:
+        """Where nothing that is left out makes the subject right, the few ops that code is generated for are named: the
+        layout of an output, for one, is chosen for an op that ATen computes as well."""
+        ops = list(dict.fromkeys(step.name for step in steps_of(self._recorded("unfused"), "lowering")))
+        if not 0 < len(ops) <= FEW_OPS:
+            return unnamed
+        which = "the only op" if len(ops) == 1 else "the only ops"
+        why = f"{which} that code is generated for; it fails, too, where ATen computes the values"
+        return Culprit("lowering", ", ".join(ops), why, ops)
 
     def _fusion(self) -> Culprit:
         settings = [Step("setting", "", name, settings=tuple(values.items())) for name, values in FUSION_SETTINGS]

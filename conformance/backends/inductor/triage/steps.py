@@ -23,7 +23,7 @@ class Steps:
     """The subscribers that number steps and leave out those that are turned off."""
 
     def __init__(self, hold: Hold, journal: Journal, graph: Callable[[], int]) -> None:
-        self.off, self.journal, self.graph = {*hold.off} - {"guards"}, journal, graph
+        self.off, self.journal, self.graph = {*hold.off} - {"guards", "other backends"}, journal, graph
         self.recording = "steps" in hold.record
         self.passes = self.patterns = 0
         self.matched: list[str] = []  # patterns that were applied since the pass began
