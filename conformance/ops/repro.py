@@ -25,7 +25,13 @@ from conformance.verdict import Kind
 SAMPLES = (3, 1, 24)  # how many samples the sweep may have been asked for, the usual number first
 SPELLED_NUMBERS = 256  # a tensor of more elements is filled, not written out
 SECONDS = 180.0
-NO_VALUES = {Kind.WRONG_METADATA.value, Kind.CRASH.value, Kind.TIMEOUT.value, Kind.LOST_VALIDATION.value}
+NO_VALUES = {
+    Kind.WRONG_METADATA.value,
+    Kind.LOST_ALIAS.value,
+    Kind.CRASH.value,
+    Kind.TIMEOUT.value,
+    Kind.LOST_VALIDATION.value,
+}
 
 COMPARED = """
 def leaves(result):
@@ -39,6 +45,11 @@ def about(x):
     return f"{x.dtype} {list(x.shape)} strides {strides} requires_grad={x.requires_grad}"
 
 
+def shares(x, args):
+    places = [a.untyped_storage().data_ptr() for a in args]
+    return isinstance(x, torch.Tensor) and x.numel() and x.untyped_storage().data_ptr() in places
+
+
 def outcome(g):
     said = []
     for args in inputs():
@@ -50,6 +61,7 @@ def outcome(g):
             said.append("raises")
             continue
         said += [type(result).__name__, *leaves(result), *args]
+        said += [f"output {i} shares memory with an input" for i, x in enumerate(leaves(result)) if shares(x, args)]
 @grad@    return said
 
 
@@ -60,6 +72,8 @@ eager = outcome(f)
 print("compiled:")
 compiled = outcome(torch.compile(f))
 wrong = len(eager) != len(compiled)
+if wrong:
+    print("eager:", [x for x in eager if isinstance(x, str)], "compiled:", [x for x in compiled if isinstance(x, str)])
 for a, b in zip(eager, compiled):
     if not same(a, b):
         wrong = True

@@ -63,7 +63,7 @@ NAMES = {
     "lift_buffers": Name(f"{COMPILER}:lift_mutated_buffers", NO_STAGE),  # since 2.14
     "pre_passes": Name(f"{PASSES}:ATEN_PRE_LOWERING_PASSES.passes", (DECOMPOSITION,)),
     "post_passes": Name(f"{PASSES}:ATEN_POST_LOWERING_PASSES.passes", (POSTGRAD,)),
-    "converters": Name(f"{CONVERSION}._ConverterRegistry:DYNAMO_CONVERTERS", (DECOMPOSITION, FUSION)),
+    "converters": Name(f"{CONVERSION}._ConverterRegistry:DYNAMO_CONVERTERS", (DECOMPOSITION, FUSION, CACHE)),
     # Engines.
     "tensorrt": Name(TRT, (CODEGEN, CACHE)),
     "tensorrt_runtime": Name(f"{TRT}.Runtime", (CODEGEN, CACHE)),
