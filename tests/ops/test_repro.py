@@ -65,8 +65,8 @@ def test_what_cannot_be_written_down_is_said() -> None:
 
 @pytest.mark.own_process
 def test_only_what_exits_1_is_handed_over(tmp_path: Path) -> None:
-    """`torch.mul` of a tensor is right: no spelling of its tensors makes a script that fails."""
-    call = Call(Key("float32", "plain", 0), "torch.mul", (Hole(0), 1), tensors=(torch.ones(2),))
+    """`torch.mul` of a tensor and three is right (one would return its input): no spelling of its tensors makes a script that fails."""
+    call = Call(Key("float32", "plain", 0), "torch.mul", (Hole(0), 3), tensors=(torch.ones(2),))
     with pytest.raises(repro.NoRepro, match="no script of it exits 1"):
         repro.written(
             cause("plain, 1 of 1 calls: torch.mul(…): wrong", "wrong_result"),
