@@ -30,11 +30,9 @@ LONG = (
     "engine/test_cli.py",
     "report/test_report_views.py",
     "triage/test_repro.py",
-    "report/test_report_scale.py",
     "hostile/test_hostile_pages.py",
     "headless/test_seam.py",
     "upstream/test_command.py",
-    "triage/test_moved.py",
     "passes/test_near_miss.py",
     "fuzz/test_grammars.py",
 )

@@ -222,6 +222,7 @@ def test_inductor_captures_again_exactly_when_it_must() -> None:
     assert search_guards(LIBRARY["pointwise.chain"], inductor(), examples=2, compiled=True) is None
 
 
+@pytest.mark.slow
 def test_a_guard_that_inductor_lost_is_found() -> None:
     door = inductor("TENSOR_MATCH", "SHAPE_ENV", "DUPLICATE_INPUT")
     found = search_guards(LIBRARY["dynamic.shape_arithmetic"], door, examples=6, compiled=True)

@@ -20,6 +20,9 @@ from tests.support.generate import generate
 from tests.support.samples import Write, cell
 
 
+pytestmark = pytest.mark.slow  # minutes of the processor; the numbers move with what is loaded, not with a compiler
+
+
 def test_five_thousand_cells_are_under_three_megabytes(tmp_path: Path) -> None:
     path = tmp_path / "matrix.html"
     write_page(combine(load([generate(tmp_path / "run.jsonl", 5_000)])), path)

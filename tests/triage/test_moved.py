@@ -15,6 +15,9 @@ from conformance.seeded import changes, movement
 from conformance.stage import STAGES
 
 
+pytestmark = pytest.mark.slow  # a run of the suite for each of three changes
+
+
 @pytest.fixture(scope="module")
 def recorded(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, str]:
     """The records of three changes and of none, made in a process of its own, and what the command said."""
