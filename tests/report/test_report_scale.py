@@ -19,7 +19,6 @@ from tests.support.browser import Tab
 from tests.support.generate import generate
 from tests.support.samples import Write, cell
 
-
 pytestmark = pytest.mark.slow  # minutes of the processor; the numbers move with what is loaded, not with a compiler
 
 

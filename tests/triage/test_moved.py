@@ -14,7 +14,6 @@ from conformance.report.load import load
 from conformance.seeded import changes, movement
 from conformance.stage import STAGES
 
-
 pytestmark = pytest.mark.slow  # a run of the suite for each of three changes
 
 
