@@ -136,11 +136,7 @@ class Session:
         """Import once what every process needs, before any is forked."""
         with torch.compiler.set_stance("force_eager"):  # the oracle runs eager in it; it imports Dynamo
             pass
-        for backend, target in dict.fromkeys((case.backend, case.target) for case in cases):
-            # No forked process can start CUDA once it was started here. Where an import does that (Torch-TensorRT's asks for the
-            # capability of the GPU), each process imports the package itself, for the several cases that it measures.
-            if target != "cuda" or in_fork(partial(_starts_cuda, backend, target), IMPORT_LIMIT) is False:
-                _import(backend, target)
+        preload((case.backend, case.target) for case in cases)
         gc.collect()
 
     def _judged(self, case: PlannedCase, trace: Trace) -> dict[Stage, Result]:
@@ -175,6 +171,16 @@ class Session:
             trace.at(at[0]).findings.append(Finding(Kind.CRASH, LADDER, lost))
         say(trace)
         return bool(lost)
+
+
+def preload(places: Iterable[tuple[str, str]]) -> None:
+    """Import what every case of these backends and targets needs, before processes are forked.
+
+    No forked process can start CUDA once it was started here. Where an import does that (Torch-TensorRT's asks for the capability of the
+    GPU), each process imports the package itself, for the several cases that it measures."""
+    for backend, target in dict.fromkeys(places):
+        if target != "cuda" or in_fork(partial(_starts_cuda, backend, target), IMPORT_LIMIT) is False:
+            _import(backend, target)
 
 
 def _import(backend: str, target: str) -> None:

@@ -90,23 +90,15 @@ class Grammar:
 
     def source(self, choices: Choices) -> str:
         """The text of a program."""
+        return self.filled({slot: table[choices[slot]] for slot, table in self.slots.items()})
+
+    def filled(self, entries: Mapping[str, str]) -> str:
+        """The text with these entries in its slots, and the helpers that it calls before it."""
         text = self.text
         for _ in range(4):  # entries may hold slots themselves
-            lines = (filled for line in text.splitlines() for filled in self._filled(line, choices))
-            text = "\n".join(lines)
+            text = "\n".join(part for line in text.splitlines() for part in _filled(line, entries))
         needed = [helper.strip("\n") + "\n\n" for name, helper in self.helpers.items() if f"{name}(" in text]
         return "".join(needed) + text.strip("\n") + "\n"
-
-    def _filled(self, line: str, choices: Choices) -> Iterator[str]:
-        alone = re.fullmatch(r"(\s*)\$(\w+)", line)
-        if alone and alone[2] in self.slots:
-            entry = self.slots[alone[2]][choices[alone[2]]]
-            yield from (alone[1] + part for part in entry.splitlines())
-            return
-        yield SLOT.sub(lambda found: self._entry(found, choices), line)
-
-    def _entry(self, found: re.Match[str], choices: Choices) -> str:
-        return self.slots[found[1]][choices[found[1]]] if found[1] in self.slots else found[0]
 
     def problem(self, choices: object) -> str:
         """What is wrong with choices that were read from a file; empty if nothing is."""
@@ -138,3 +130,12 @@ def parts(text: str) -> dict[str, tuple[str, ...]]:
         sections = tuple(section.strip("\n") for section in re.split(r"^---$", rest, flags=re.M))
         found[name.strip()] = sections if len(sections) > 1 else ("", *sections)
     return found
+
+
+def _filled(line: str, entries: Mapping[str, str]) -> Iterator[str]:
+    """A line with its slots filled; a slot alone on its line takes as many lines as its entry has."""
+    alone = re.fullmatch(r"(\s*)\$(\w+)", line)
+    if alone and alone[2] in entries:
+        yield from (alone[1] + part for part in entries[alone[2]].splitlines())
+    else:
+        yield SLOT.sub(lambda found: entries.get(found[1], found[0]), line)

@@ -9,6 +9,7 @@ import pytest
 
 from conformance import backends
 from conformance.backends.base import Jit
+from conformance.opt_in import deselect
 
 # Where nobody says which: what is fused, what is reduced, what is written to; and a number among the inputs for the guards.
 FEW = ("pointwise.chain", "norm.rmsnorm", "mutation.only_effect")
@@ -75,7 +76,4 @@ def asked(config: pytest.Config) -> bool:
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
     """Without `-m fuzz` there is nothing to run, and nothing to report as skipped."""
     if not asked(config):
-        gone = [item for item in items if item.get_closest_marker("fuzz")]
-        if gone:
-            config.hook.pytest_deselected(items=gone)
-            items[:] = [item for item in items if item not in gone]
+        deselect(config, items, "fuzz")

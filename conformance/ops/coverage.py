@@ -9,7 +9,7 @@ from typing import Any
 
 from conformance.cell import Cell
 from conformance.errors import UsageError
-from conformance.ops.words import BAD, MEANINGS, SIGNS, Entry, dtype_order, entry_of, operator_and_dtype
+from conformance.ops.words import BAD, LOOKS, MEANINGS, SIGNS, Entry, dtype_order, entry_of, operator_and_dtype
 from conformance.record import Run
 
 
@@ -108,7 +108,7 @@ def as_json(table: Coverage) -> dict[str, Any]:
     """For programs, and for the page."""
     return {
         "schema": "conformance-ops/1",
-        "words": {word: [SIGNS[word], MEANINGS[word]] for word in SIGNS},
+        "words": {word: [SIGNS[word], MEANINGS[word], LOOKS[word], int(word in BAD)] for word in SIGNS},
         "columns": [[c.backend, c.target, c.version, c.dtype] for c in table.columns],
         "operators": {
             row: {

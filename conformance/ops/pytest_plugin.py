@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import pytest
 
+from conformance.opt_in import deselect
+
 MARKER = "ops"
 
 
@@ -27,7 +29,4 @@ def asked(config: pytest.Config) -> bool:
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
     """Without `-m ops` there is nothing to run, and nothing to report as skipped."""
     if not asked(config):
-        gone = [item for item in items if item.get_closest_marker(MARKER)]
-        if gone:
-            config.hook.pytest_deselected(items=gone)
-            items[:] = [item for item in items if item not in gone]
+        deselect(config, items, MARKER)

@@ -30,6 +30,11 @@ MEANINGS = {
     BLOCKED: "every call is wrong at an earlier stage",
     NOTHING: "eager takes no sample",
 }
+# The verdict whose colours a word has on a page.
+LOOKS = {
+    COMPILED: "pass", DECOMPOSED: "pass", LIBRARY: "xfail", FALLBACK: "fallback", WRONG: "fail", REFUSES: "error",
+    CRASH: "timeout", BLOCKED: "blocked", NOTHING: "unavailable",
+}  # fmt: skip
 DTYPES = (
     "float32 bfloat16 float16 float64 int64 int32 int16 int8 uint8 bool complex64 complex128 uint16 uint32 uint64"
 ).split()

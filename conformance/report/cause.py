@@ -6,6 +6,7 @@ from collections import defaultdict
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
+from conformance.errors import few
 from conformance.report import facts
 from conformance.report.address import Address
 from conformance.report.change import SEVERITY, Change, common_path, direction, fact_name
@@ -227,7 +228,7 @@ def _cause_text(signature: Signature, compiles: list[Compile], most: int = 4) ->
         _mark_text(mark[:-1], mark[-1], compiles)
         for mark in sorted(signature, key=lambda mark: (mark[-1] not in "-+<>", mark))
     ]
-    return ", ".join(parts[:most]) + (f" and {len(parts) - most} more" if len(parts) > most else "")
+    return few(parts, most)
 
 
 def _transition_text(changes: list[Change]) -> str:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from conformance.ops.words import BAD, MEANINGS, SIGNS, dtype_order, entry_of, operator_and_dtype
+from conformance.ops.words import BAD, LOOKS, MEANINGS, SIGNS, dtype_order, entry_of, operator_and_dtype
 from conformance.report.matrix import Column, Key, Matrix
 from conformance.report.style import stage_rank
 
@@ -32,7 +32,7 @@ def operators(matrix: Matrix, cells: Mapping[Key, int]) -> dict[str, Any] | None
         at = [places[column, dtype], words.index(entry.word), ", ".join(entry.forms), cells[shown]]
         rows.setdefault(operator, []).append(at)
     return {
-        "words": [[word, SIGNS[word], MEANINGS[word], int(word in BAD)] for word in words],
+        "words": [[word, SIGNS[word], MEANINGS[word], LOOKS[word], int(word in BAD)] for word in words],
         "across": [[numbers[column], dtype] for column, dtype in across],
         "rows": [[name, at] for name, at in rows.items()],
     }

@@ -22,7 +22,7 @@ from conformance.library import load
 from conformance.plan import THREADS
 from conformance.processes import Job, Pool
 from conformance.seeded.fault import Fault
-from conformance.session import results_here
+from conformance.session import preload, results_here
 from conformance.stage import Stage
 from conformance.target import Target
 
@@ -75,9 +75,7 @@ def run(todo: list[str], *, baseline: bool = False, culprits: bool = False, work
     known = Baseline(environment.environment()) if baseline else None
     judge = Judge(expectations.load(versions=environment.versions()), known)
     micrographs = load()
-    for backend, target in dict.fromkeys(_place(name) for name in todo):
-        if len(backends.get(backend).unavailable(Target.parse(target))) < len(Stage):
-            backends.get(backend).preload(Target.parse(target))
+    preload(_place(name) for name in todo)
     pool = Pool(workers, LIMIT)
     jobs = [Job(name, _one, (name, micrographs, judge, culprits)) for name in todo]
     for event in pool.run(jobs):

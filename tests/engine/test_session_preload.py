@@ -27,8 +27,7 @@ def test_a_backend_that_starts_cuda_is_imported_by_each_process(
 
     backend = SimpleNamespace(unavailable=lambda target: {}, preload=preload)
     monkeypatch.setattr(backends, "get", lambda name: backend)
-    cases = [SimpleNamespace(backend="torch_tensorrt", target=target)] * 2
-    session.Session._preload(SimpleNamespace(), cases)  # type: ignore[arg-type]
+    session.preload([("torch_tensorrt", target)] * 2)
     assert (tmp_path / str(os.getpid())).exists() is here
 
 
@@ -38,4 +37,4 @@ def test_an_import_that_fails_in_a_fork_is_not_repeated_here(monkeypatch: pytest
 
     backend = SimpleNamespace(unavailable=lambda target: {}, preload=preload)
     monkeypatch.setattr(backends, "get", lambda name: backend)
-    session.Session._preload(SimpleNamespace(), [SimpleNamespace(backend="b", target="cuda")])  # type: ignore[arg-type, list-item]
+    session.preload([("b", "cuda")])

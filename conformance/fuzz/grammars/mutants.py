@@ -172,22 +172,17 @@ class Mutants(Grammar):
         statements, outputs = mutated(plain, choices)
         parameters = ", ".join(plain.inputs)
         given = GIVEN[choices["given"]].replace("$first", plain.first).replace("$last", plain.last)
-        whole = Grammar(
-            self.name,
-            self.text,
+        return self.filled(
             {
-                "statements": {"": "\n".join(statements) or "pass"},
-                "outputs": {"": ", ".join(outputs)},
-                "inputs": {"": "\n".join(f"{name} = {text}" for name, text in plain.inputs.items())},
-                "given": {"": given},
-                "region": {"": REGIONS[choices["region"]]},
-                "parameters": {"": parameters},
-                "arguments": {"": f"({parameters},)"},
-            },
-            self.rungs,
-            self.cause,
+                "statements": "\n".join(statements) or "pass",
+                "outputs": ", ".join(outputs),
+                "inputs": "\n".join(f"{name} = {text}" for name, text in plain.inputs.items()),
+                "given": given,
+                "region": REGIONS[choices["region"]],
+                "parameters": parameters,
+                "arguments": f"({parameters},)",
+            }
         )
-        return whole.source(dict.fromkeys(whole.slots, ""))
 
 
 GRAMMAR = Mutants(

@@ -72,20 +72,15 @@ class Python(Grammar):
 
     def source(self, choices: Choices) -> str:
         define, body, *state = PARTS[choices["part"]]
-        whole = Grammar(
-            self.name,
-            self.text,
+        return self.filled(
             {
-                "define": {"": define},
-                "body": {"": body},
-                "state": {"": f", {state[0]}" if state else ""},
-                "middle": {"": MIDDLES[choices["middle"]]},
-                "entry": {"": ENTRIES[choices["entry"]]},
-            },
-            self.rungs,
-            self.cause,
+                "define": define,
+                "body": body,
+                "state": f", {state[0]}" if state else "",
+                "middle": MIDDLES[choices["middle"]],
+                "entry": ENTRIES[choices["entry"]],
+            }
         )
-        return whole.source(dict.fromkeys(whole.slots, ""))
 
 
 GRAMMAR = Python(

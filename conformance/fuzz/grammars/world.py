@@ -95,20 +95,15 @@ class World(Grammar):
 
     def source(self, choices: Choices) -> str:
         place, value = PLACES[choices["place"]], VALUES[choices["value"]]
-        whole = Grammar(
-            self.name,
-            self.text,
+        return self.filled(
             {
-                **{name: {"": part} for name, part in zip(("define", "read", "change"), place, strict=True)},
-                **{name: {"": part} for name, part in zip(("old", "new"), value, strict=True)},
-                "use": {"": USES[choices["value"]]},
-                "imports": {"": IMPORTS},
-                "entry": {"": ENTRIES[choices["entry"]]},
-            },
-            self.rungs,
-            self.cause,
+                **dict(zip(("define", "read", "change"), place, strict=True)),
+                **dict(zip(("old", "new"), value, strict=True)),
+                "use": USES[choices["value"]],
+                "imports": IMPORTS,
+                "entry": ENTRIES[choices["entry"]],
+            }
         )
-        return whole.source(dict.fromkeys(whole.slots, ""))
 
 
 GRAMMAR = World(

@@ -1,5 +1,4 @@
 // Operators: a row an operator, a column a dtype, compiler and version; how each fares in one sign.
-const OPERATOR_LOOK = {compiled: "pass", decomposed: "pass", "library call": "xfail", fallback: "fallback", wrong: "fail", refuses: "error", crash: "timeout", blocked: "blocked", "no sample": "unavailable"};
 const operatorChoice = {bad: false, changed: false};
 
 // Columns that differ in the version only: does one of them say something else?
@@ -15,11 +14,11 @@ function operatorChanged(at, across) {
 function operatorsView({words, across, rows}) {
   const columns = across.map((_, k) => k).filter(k => seriesWanted(across[k][0])), q = state.q.trim().toLowerCase(), wide = new Set(columns);
   const found = rows.map(([name, at]) => [name, at.filter(one => wide.has(one[0]))]).filter(([name, at]) => at.length && (!q || name.toLowerCase().includes(q))
-    && (!operatorChoice.bad || at.some(one => words[one[1]][3])) && (!operatorChoice.changed || operatorChanged(at, across)));
+    && (!operatorChoice.bad || at.some(one => words[one[1]][4])) && (!operatorChoice.changed || operatorChanged(at, across)));
   const choice = (name, label) => h("label", {}, h("input", {type: "checkbox", checked: operatorChoice[name] ? "" : null, onchange: event => { operatorChoice[name] = event.target.checked; paintView(); }}), " ", label);
   const heads = columns.map(k => h("th", {scope: "col", title: `${columnLabel(across[k][0])}, ${across[k][1]}`}, h("span", {}, `${across[k][1]} ${versionOf(across[k][0])}`)));
   return [h("h2", {}, "Operators"), h("p", {class: "lead"}, `${counted(found.length, "operator")} of ${rows.length}. A sign is what every sampled call of an operator in a dtype gave; open one to read it.`),
-    h("div", {class: "chips"}, words.map(([word, sign, meaning]) => h("span", {class: "chip", title: meaning}, h("i", {class: "sign v-" + OPERATOR_LOOK[word], "aria-hidden": "true"}, sign), word)),
+    h("div", {class: "chips"}, words.map(([word, sign, meaning, look]) => h("span", {class: "chip", title: meaning}, h("i", {class: "sign v-" + look, "aria-hidden": "true"}, sign), word)),
       choice("bad", "only what is wrong"), choice("changed", "only what differs between versions")),
     h("div", {class: "wide", tabindex: 0}, h("table", {class: "operators"}, h("thead", {}, h("tr", {}, h("th", {scope: "col"}, "operator"), heads)),
       h("tbody", {}, found.map(([name, at]) => operatorRow(name, new Map(at.map(one => [one[0], one])), columns, across, words)))))];
@@ -29,7 +28,7 @@ function operatorRow(name, at, columns, across, words) {
   return h("tr", {}, h("th", {scope: "row"}, name), columns.map(k => {
     if (!at.has(k)) return h("td", {});
     const [, word, forms, i] = at.get(k), label = `${name} ${across[k][1]}, ${columnLabel(across[k][0])}: ${words[word][0]}${forms ? " (" + forms + ")" : ""}`;
-    return h("td", {}, h("button", {type: "button", class: "v-" + OPERATOR_LOOK[words[word][0]], title: label, "aria-label": label, onclick: event => openCell(i, event.currentTarget)}, words[word][1]));
+    return h("td", {}, h("button", {type: "button", class: "v-" + words[word][3], title: label, "aria-label": label, onclick: event => openCell(i, event.currentTarget)}, words[word][1]));
   }));
 }
 

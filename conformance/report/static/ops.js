@@ -1,6 +1,4 @@
 const data = JSON.parse(document.getElementById("data").textContent);
-const LOOK = { compiled: "pass", decomposed: "pass", "library call": "xfail", fallback: "fallback", wrong: "fail", refuses: "error", crash: "timeout", blocked: "blocked", "no sample": "unavailable" };
-const BAD = new Set(["wrong", "refuses", "crash"]);
 const byId = (id) => document.getElementById(id);
 const made = (tag, text = "", kind = "") => Object.assign(document.createElement(tag), { textContent: text, className: kind });
 
@@ -40,13 +38,13 @@ function draw() {
   let count = 0;
   for (const [name, cells] of Object.entries(data.operators)) {
     const text = (name + " " + Object.values(cells).flatMap((one) => one.findings).join(" ")).toLowerCase();
-    const wrong = Object.values(cells).some((one) => BAD.has(one.is));
+    const wrong = Object.values(cells).some((one) => data.words[one.is][3]);
     if (!words.every((word) => text.includes(word)) || (byId("bad").checked && !wrong) || (byId("moved").checked && !moved(cells))) continue;
     const row = made("tr");
     row.append(made("th", name));
     data.columns.forEach((column, index) => {
       const entry = cells[index];
-      const cell = made("td", entry ? data.words[entry.is][0] : "", entry ? "v-" + LOOK[entry.is] : "");
+      const cell = made("td", entry ? data.words[entry.is][0] : "", entry ? "v-" + data.words[entry.is][2] : "");
       if (entry) {
         cell.title = `${name} ${column[3]}: ${entry.is}${entry.forms.length ? " (" + entry.forms.join(", ") + ")" : ""}`;
         if (entry.findings.length) {
