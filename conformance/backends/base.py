@@ -121,6 +121,10 @@ class Compiled(ABC):
         """Other surroundings in which a call must give the same: {"on a side stream": …}."""
         return {}
 
+    def variants(self) -> Mapping[str, Callable[..., Any]]:
+        """Programs that the same compile would give for other kernels, as far as they can be computed here: {"flashinfer": …}."""
+        return {}
+
     def around_backward(self) -> AbstractContextManager[Any]:
         """Surroundings of the backward pass of a call, where the backend compiles that too."""
         return nullcontext()

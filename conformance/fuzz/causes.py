@@ -99,9 +99,8 @@ def cause_of(program: Program, stage: str, what: str, detail: str, compiler: str
     for cause in load():
         if cause.compiler == compiler and cause.fits(program, stage, what, detail):
             return cause
-    if compiler != "inductor" and what == "raises":  # a converter or a pass that fails says more than the program
-        return Cause(
-            f"{compiler}: raises: {re.sub(r'0x[0-9a-f]+|[0-9]+', '#', detail.partition('raises ')[2] or detail)[:160]}"
-        )
+    if compiler != "inductor" and what in ("raises", "observed"):  # what a converter or a pass says names it best
+        words = detail.partition("raises ")[2] or detail
+        return Cause(f"{compiler}: {what}: {re.sub(r'0x[0-9a-f]+|[0-9]+', '#', words)[:160]}")
     kind = "" if program.rules.by_place else f"{what}: "
     return Cause(f"{program.grammar}: {kind}{'; '.join(program.cause) or 'as plain as can be'} ({stage})")

@@ -113,7 +113,8 @@ def fuzz(
     from conformance.library import load
 
     library = {name: micrograph for name, micrograph in load(folder).items() if found.takes(micrograph)}
-    grammars = _grammars(globs, programs, found.name == "inductor" and where.name == "cpu", where.name != "cuda")
+    native = found.name == "inductor" and where.name == "cpu"
+    grammars = _grammars(globs, programs, "" if native else found.name, where.name != "cuda")
     named = [glob for glob in globs if glob != GRAPHS and not glob.startswith(PROGRAMS)]
     for glob in named:
         if not chosen(library, [glob]):
@@ -139,9 +140,9 @@ def fuzz(
     return _ended(session, as_json, coverage)
 
 
-def _grammars(globs: tuple[str, ...], asked: bool | None, all_of_them: bool, possible: bool) -> tuple[str, ...]:
+def _grammars(globs: tuple[str, ...], asked: bool | None, exporter: str, possible: bool) -> tuple[str, ...]:
     """The grammars that `-m programs.GLOB` names, or all of them where programs are asked for and can be played. A backend
-    that exports gets those that are one function of tensors which eager takes."""
+    that exports gets those that are one function of tensors which eager takes, and those that are written for it."""
     from conformance.fuzz.grammars import GRAMMARS
     from conformance.fuzz.session import PROGRAMS, chosen
 
@@ -153,8 +154,13 @@ def _grammars(globs: tuple[str, ...], asked: bool | None, all_of_them: bool, pos
     if not possible or asked is False or not (own or asked or not globs):
         return ()
     patterns = [glob.removeprefix(PROGRAMS).removeprefix(".") or "*" for glob in own]
-    exported = [name for name, rules in GRAMMARS.items() if rules.exportable]
-    found = tuple(chosen(GRAMMARS if all_of_them else exported, patterns))
+    named = any(glob not in (PROGRAMS, f"{PROGRAMS}.*") for glob in own)
+    fitting = [
+        name
+        for name, rules in GRAMMARS.items()
+        if (rules.exportable or not exporter) and (named or not rules.backends or exporter in rules.backends)
+    ]
+    found = tuple(chosen(fitting, patterns))
     if not found:
         raise unknown("grammar", own[0], [f"{PROGRAMS}.{name}" for name in GRAMMARS])
     return found

@@ -35,6 +35,7 @@ class Grammar:
     signs    are signs of zeros compared?
     by_place is what differs only a matter of the values that a program uses, and no part of its cause?
     helpers  definitions that stand before the program where their name is called in it
+    backends the compilers that these programs are written for; empty: all of them
     """
 
     name: str
@@ -46,6 +47,7 @@ class Grammar:
     signs: bool = False
     by_place: bool = False
     helpers: Mapping[str, str] = field(default_factory=dict)
+    backends: tuple[str, ...] = ()
 
     @cached_property
     def alone(self) -> bool:

@@ -22,6 +22,7 @@ from conformance.repro import Report, docstring
 MAX_FILE = 64 << 20
 KINDS = {
     "raises": "crash",
+    "observed": "bad_code",
     "dtype": "wrong_metadata",
     "shape": "wrong_metadata",
     "stride": "wrong_metadata",

@@ -41,6 +41,7 @@ from conformance.fuzz.workers import Caller, Done, Workers, cores
 from conformance.target import Target
 
 DRAWN = 10  # programs a round
+DRAWN_FOREIGN = 20  # the same for a backend that exports: what eager refuses is left out
 COSTLY = 0.5  # of the time, at most, goes to the whole compiler
 WAITING = 200  # programs that may wait for it
 RAISING = 4  # of programs that eager refuses, which cannot share a compile, one in so many goes there
@@ -163,7 +164,7 @@ class Lane:
         return batch
 
     def _search(self, grammar: Grammar) -> None:
-        programs = [self._draw(grammar) for _ in range(DRAWN)]
+        programs = [self._draw(grammar) for _ in range(DRAWN_FOREIGN if self.place else DRAWN)]
         programs = [program for program in dict.fromkeys(programs) if not self._found_before(program)]
         rungs = (self.place,) if self.place else tuple(rung for rung in grammar.rungs if rung != "inductor")
         self._play(grammar.name, programs, rungs)

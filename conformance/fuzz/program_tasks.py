@@ -26,7 +26,7 @@ LOW = ("float16", "bfloat16", "half()")
 ROUNDING = {"emulate_precision_casts": True}  # compiled code rounds where eager does
 DECLINED = re.compile(
     r"does not (currently |yet )?(support|handle)|not (yet |currently )?supported|Unsupported|NotImplementedError"
-    r"|not possible to functionalize|CannotRun"
+    r"|not possible to functionalize|CannotRun|Refused: "
 )
 ALONE = "alone: the whole compiler gives what eager gives"
 BUSY = "given up on a busy machine"
@@ -75,6 +75,8 @@ def compared(program: Program, rung: str, want: Outcome, got: Outcome) -> tuple[
     found = difference(want, got, program.rules.signs)
     if found is None or not foreign.is_place(rung):
         return found
+    if found[0] == "raises" and (said := found[1].partition(f"{foreign.Observed.__name__}: ")[2]):
+        return "observed", said
     complex_parts = found[0] in ("dtype", "shape") and "complex" in f"{found[1]} {program.source}"
     return None if complex_parts or found[0] in ("stride", "requires_grad") else found
 
@@ -122,7 +124,8 @@ class Playing:
 
     def run(self, programs: Sequence[Program], rungs: Sequence[str]) -> Played:
         start, began = processor_seconds(), time.monotonic()
-        left = [program for program in programs if self._wanted(program)]
+        exported = any(foreign.is_place(rung) for rung in rungs)
+        left = [program for program in programs if self._wanted(program, exported)]
         try:
             for rung in rungs:
                 self._on(rung, left)
@@ -137,12 +140,13 @@ class Playing:
         self.did.seconds = max(processor_seconds() - start, 0.0) or time.monotonic() - began
         return self.did
 
-    def _wanted(self, program: Program) -> bool:
+    def _wanted(self, program: Program, exported: bool) -> bool:
+        """Has eager an answer? What it refuses is no program to export."""
         try:
             want = self.player.eager(program)
         except SyntaxError:  # a mutation that gave no program
             want = None
-        if want is None:
+        if want is None or (exported and want[0] == "raised"):
             self.did.counts["rejected"] += 1
             return False
         self.wants[program] = want

@@ -145,17 +145,45 @@ def compiler(backend: str | None) -> Callable[[Any], Any]:
     return foreign.compiler_of(backend) if foreign.is_place(backend) else lambda fn: torch.compile(fn, backend=backend)
 
 
+class Joined(torch.nn.Module):
+    """Several programs side by side; those that are modules keep their parameters."""
+
+    def __init__(self, parts: Sequence[tuple[Any, int, int]]) -> None:
+        super().__init__()
+        self.modules_among = torch.nn.ModuleList(part for part, _, _ in parts if isinstance(part, torch.nn.Module))
+        self.bounds = [(start, end) for _, start, end in parts]
+        self.call = [None if isinstance(part, torch.nn.Module) else part for part, _, _ in parts]
+
+    def forward(self, *flat: Any) -> list[Any]:
+        modules = iter(self.modules_among)
+        return [
+            (one or next(modules))(*flat[start:end]) for one, (start, end) in zip(self.call, self.bounds, strict=True)
+        ]
+
+
+def _joined(parts: Sequence[tuple[Any, int, int]]) -> Callable[..., Any]:
+    """One function, or module, of all inputs. Dims that are known at run time only are so for each part by itself."""
+    dynamic = {
+        (start + index, dim): f"{name}{start}"
+        for part, start, _ in parts
+        for (index, dim), name in getattr(part, "dynamic", {}).items()
+    }
+
+    def together(*flat: Any) -> list[Any]:
+        return [function(*flat[start:end]) for function, start, end in parts]
+
+    joined: Any = Joined(parts) if any(isinstance(part, torch.nn.Module) for part, _, _ in parts) else together
+    joined.dynamic = dynamic
+    return joined  # type: ignore[no-any-return]
+
+
 def _in_one_compile(modules: list[Any], compile: Callable[[Any], Any]) -> list[Outcome]:
     functions = [module.f for module in modules]
     torch.manual_seed(0)
     groups = [module.inputs() for module in modules]
     ends = list(accumulate(map(len, groups)))
     parts = [(function, end - len(args), end) for function, end, args in zip(functions, ends, groups, strict=True)]
-
-    def together(*flat: Any) -> list[Any]:
-        return [function(*flat[start:end]) for function, start, end in parts]
-
-    outs = compile(together)(*(arg for args in groups for arg in args))
+    outs = compile(_joined(parts))(*(arg for args in groups for arg in args))
     losses = [
         value.double()
         for m, out in zip(modules, outs, strict=True)

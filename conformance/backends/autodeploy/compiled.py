@@ -11,7 +11,7 @@ from typing import Any
 from torch import fx
 
 from conformance import oracle
-from conformance.backends.autodeploy import fake_cuda, graph, plan
+from conformance.backends.autodeploy import fake_cuda, graph, plan, reference_kernels
 from conformance.backends.autodeploy.capture import Captured, Unsupported, capture
 from conformance.backends.autodeploy.inplace_hazards import lost_reads, overwritten
 from conformance.backends.autodeploy.passes import Passes, PassResult
@@ -243,6 +243,13 @@ class AutoDeployCompiled(Compiled):
             if self._chosen.recorded:
                 ways["multi-stream, torch-cudagraph"] = partial(self._through, "torch-cudagraph", streamed)
         return ways
+
+    def variants(self) -> Mapping[str, Callable[..., Any]]:
+        """The graphs of the other choices of kernels, with what these kernels compute in plain PyTorch."""
+        programs = {
+            option: reference_kernels.program(gm) for option, gm in self._variants.items() if option != self.option
+        }
+        return {option: self._callable(program) for option, program in programs.items() if program is not None}
 
     @contextmanager
     def _through(self, name: str, gm: fx.GraphModule | None = None) -> Iterator[None]:

@@ -5,6 +5,8 @@ from __future__ import annotations
 from conformance.fuzz.grammar import Grammar
 from conformance.fuzz.grammars import (
     autograd,
+    converters,
+    decoders,
     indices,
     mutants,
     operators,
@@ -20,6 +22,9 @@ from conformance.fuzz.grammars import (
 GRAMMARS: dict[str, Grammar] = {
     grammar.name: grammar
     for grammar in (
+        # Those that are written for other compilers.
+        *converters.GRAMMARS,
+        *decoders.GRAMMARS,
         # Those that the cheapest rungs say most of come first: a short session begins with them.
         world.GRAMMAR,
         python.GRAMMAR,
