@@ -15,7 +15,7 @@ from conformance import backends
 from conformance.backends.base import CannotRun, Case, Compiled
 from conformance.checks import measured
 from conformance.contract import Capture, Contract
-from conformance.errors import UsageError
+from conformance.errors import UsageError, first_line
 from conformance.fuzz.observed import difference, plain
 from conformance.inputs import Tensor
 from conformance.micrograph import Micrograph
@@ -75,11 +75,17 @@ def _run(compiled: Compiled, args: tuple[Any, ...]) -> Any:
     for said in _wrong(compiled):
         raise Observed(said)
     for name, program in compiled.variants().items():
-        with suppress(CannotRun):
-            found = difference(("value", plain(result)), ("value", plain(program(*copy.deepcopy(given)))))
-            if found is not None and found[0] not in ("stride", "requires_grad"):
-                raise Observed(f"fusion: {name} kernels: another {found[0]}: {found[1]}")
+        found = difference(("value", plain(result)), _tried(program, copy.deepcopy(given)))
+        if found is not None and found[0] not in ("stride", "requires_grad"):
+            raise Observed(f"fusion: {name} kernels: {found[0]}: {found[1]}")
     return result
+
+
+def _tried(program: Callable[..., Any], args: tuple[Any, ...]) -> tuple[str, Any]:
+    try:
+        return "value", plain(program(*args))
+    except Exception as error:
+        return "raised", (type(error).__name__, first_line(error))
 
 
 def _called(compiled: Compiled, args: tuple[Any, ...]) -> Any:

@@ -10,7 +10,6 @@ import torch
 from torch import fx
 
 from conformance.backends.autodeploy.graph import custom_ops, packet_name
-from conformance.backends.base import CannotRun
 
 
 def rms_norm(x: torch.Tensor, weight: torch.Tensor, eps: float) -> torch.Tensor:
@@ -32,9 +31,7 @@ def fused_add_rms_norm(x: Any, residual: Any, weight: torch.Tensor, eps: float) 
     return x, residual
 
 
-def silu_and_mul(x: torch.Tensor, scale: Any = None, out_dtype: Any = None) -> torch.Tensor:
-    if scale is not None or out_dtype is not None:
-        raise CannotRun("its result is quantized")
+def silu_and_mul(x: torch.Tensor) -> torch.Tensor:
     gate, up = x.chunk(2, -1)
     return torch.nn.functional.silu(gate) * up
 
