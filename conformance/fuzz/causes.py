@@ -27,7 +27,6 @@ from conformance.errors import UsageError
 from conformance.files import mismatch, read_toml
 from conformance.fuzz.program import Program
 
-VAGUE = re.compile("engine build failed")  # said of many causes: the program's entries tell them apart
 HOME = paths.data() / "fixtures" / "causes"
 
 
@@ -102,8 +101,6 @@ def cause_of(program: Program, stage: str, what: str, detail: str, compiler: str
             return cause
     if compiler != "inductor" and what in ("raises", "observed"):  # what a converter or a pass says names it best
         words = detail.partition("raises ")[2] or detail
-        if VAGUE.search(words):
-            words = f"{words}: {program.grammar}: {'; '.join(program.cause)}"
         return Cause(f"{compiler}: {what}: {re.sub(r'0x[0-9a-f]+|[0-9]+', '#', words)[:200]}")
     kind = "" if program.rules.by_place else f"{what}: "
     return Cause(f"{program.grammar}: {kind}{'; '.join(program.cause) or 'as plain as can be'} ({stage})")

@@ -98,6 +98,16 @@ def _called(compiled: Compiled, args: tuple[Any, ...]) -> Any:
                 with suppress(CannotRun):
                     return program(*args)
         raise
+    except Exception as error:
+        if said := _told(compiled, error):
+            raise RuntimeError(f"{first_line(error)} {said}") from error
+        raise
+
+
+def _told(compiled: Compiled, error: Exception) -> str:
+    """What the compiler logged last before it failed: a builder raises the same words for many causes."""
+    lines = compiled.observe(compiled.blame(error)).texts.get("warnings", "").splitlines()
+    return next((line for line in reversed(lines) if "Error" in line), "")
 
 
 def _wrong(compiled: Compiled) -> Iterator[str]:

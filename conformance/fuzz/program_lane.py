@@ -12,7 +12,7 @@ import os
 import time
 from collections import Counter
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import partial
 from random import Random
 from typing import Any
@@ -47,6 +47,7 @@ WAITING = 200  # programs that may wait for it
 RAISING = 4  # of programs that eager refuses, which cannot share a compile, one in so many goes there
 ALONE = 8  # of programs that must be compiled alone, one in so many goes to the C++ compiler
 TRIAGE_SHARE = 0.2  # of the time, at most, goes to naming stages of what only the whole compiler shows
+DIES_ANYWAY = 3  # in place of an exit code
 LIMIT = 2.5  # times the patience for one play: what a task may take
 OFTEN = 3  # a cause that was met so often is counted where its entry fits, and not looked into again
 
@@ -267,6 +268,8 @@ class Lane:
         finding.confirmed = code == 1
         if any(found.cause_text == finding.cause_text for found in self.new):
             return  # another worker was quicker
+        if code == DIES_ANYWAY:
+            self.problems.append(f"programs: the plainest program of {finding.program.grammar} ends the process, too")
         if not finding.confirmed:
             finding.notes.append(f"its script exits {code} in a fresh process")
             _remove(finding.repro)
@@ -389,7 +392,20 @@ def _exit_code(file: str, limit: float, fresh: Caller) -> int:
 
 
 def _shows(alarm: Alarm, patience: float, fresh: Caller) -> int:
-    return int(fresh.call(program_tasks.shows, alarm, patience, limit=LIMIT * patience))
+    """1 where the program differs in a fresh process, too, or kills it. Where the plainest program of its grammar dies as well, nothing
+    can be compiled here, and the program is not to blame."""
+    try:
+        return int(fresh.call(program_tasks.shows, alarm, patience, limit=LIMIT * patience))
+    except Died as died:
+        if died.death.timeout:
+            raise
+        rules = alarm.program.rules
+        plain = replace(alarm, program=Program.of(rules, rules.plainest()))
+        try:
+            fresh.call(program_tasks.shows, plain, patience, limit=LIMIT * patience)
+        except Died:
+            return DIES_ANYWAY
+        raise died from None
 
 
 def _triaged(file: str, fresh: Caller) -> tuple[str, str]:

@@ -13,11 +13,14 @@ from conformance.backends.autodeploy import reference_kernels
 from conformance.backends.base import Compiled
 from conformance.checks import measured
 from conformance.errors import UsageError
-from conformance.fuzz import commands, foreign, rungs
+from conformance.fresh import Died
+from conformance.fuzz import commands, foreign, program_lane, rungs
 from conformance.fuzz.causes import cause_of
 from conformance.fuzz.grammars import GRAMMARS
 from conformance.fuzz.program import Program, module_of
 from conformance.fuzz.program_tasks import Alarm, Playing, compared
+from conformance.inputs import Tensor
+from conformance.processes import Death
 from conformance.stage import Stage
 from conformance.trace import Observation
 from conformance.verdict import Finding, Kind
@@ -86,7 +89,8 @@ def test_a_module_keeps_its_parameters_and_its_dims() -> None:
         built = made.build()
         assert {"program.scale", "program.weight"} <= {*dict(built.named_parameters())}
         assert made.contract.capture.dynamic == ("b",) and made.dims == {"b": 2}
-        assert made.inputs[0].names()[0] == "b"
+        (first, *_) = made.inputs
+        assert isinstance(first, Tensor) and first.names()[0] == "b"
         assert torch.equal(built(*made.example()), module.f(*module.inputs()))
 
 
@@ -170,3 +174,25 @@ def test_grammars_go_to_the_compilers_that_they_are_written_for(
 def test_a_grammar_that_is_not_there_is_a_mistake() -> None:
     with pytest.raises(UsageError, match=r"programs\.nothing"):
         commands._grammars(("programs.nothing",), None, "", True)
+
+
+class Dying:
+    """Processes that die of every program, or of all but the plainest."""
+
+    def __init__(self, of_all: bool) -> None:
+        self.of_all = of_all
+
+    def call(self, function: Callable[..., Any], *args: Any, limit: float = 300.0) -> Any:
+        if self.of_all or args[0].program.cause:
+            raise Died(Death(timeout=False, reason="ended by SIGSEGV"))
+        return False
+
+
+@pytest.mark.parametrize("of_all", [True, False])
+def test_a_machine_on_which_all_programs_die_is_not_the_program(of_all: bool) -> None:
+    alarm = Alarm(program("converters", op="x * 0.5"), PLACE, "raises", "the process died")
+    if of_all:
+        assert program_lane._shows(alarm, 1.0, Dying(True)) == program_lane.DIES_ANYWAY
+        return
+    with pytest.raises(Died):
+        program_lane._shows(alarm, 1.0, Dying(False))
