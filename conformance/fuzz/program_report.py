@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import re
 import time
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 from rich.console import Console
@@ -35,16 +36,30 @@ def summary(lane: Lane) -> dict[str, Any]:
 
 
 def coverage(lane: Lane) -> Iterator[str]:
-    """What was reached at each stage, the rarest first; and entries of the grammars that were never drawn."""
+    """What was reached at each stage, the rarest first, and what never was: ops that have a lowering, entries of the grammars."""
+    yield "\nreached, by stage (the rarest are named):"
     for stage, things in reach.table(lane.reached).items():
-        rare = sorted(things, key=lambda thing: things[thing])
-        yield f"{stage}: {len(things)} things reached" + (f"; seldom: {', '.join(rare[:8])}" if rare else "")
+        rare = [shortened(thing) for thing in sorted(things, key=lambda thing: things[thing])]
+        yield f"  {stage}: {len(things)} kinds: {listed(rare)}" if things else f"  {stage}: nothing is recorded"
+    never, known = ([], 0) if lane.place else reach.never_lowered(lane.reached)
+    if known:
+        yield f"ops with a lowering in Inductor: {known - len(never)} of {known} reached; never: {listed(never)}"
+    yield "entries of the grammars that were never drawn:"
     for name in lane.grammars:
         slots = GRAMMARS[name].slots.items()
         missing = [f"{slot}={key}" for slot, table in slots for key in table if not lane.drawn[name, slot, key]]
         total = sum(len(table) for _, table in slots)
-        told = f": {', '.join(missing[:6])}{' …' if len(missing) > 6 else ''}" if missing else ""
-        yield f"{name}: {len(missing)} of {total} entries never drawn{told}"
+        yield f"  {name}: {len(missing)} of {total}" + (f": {listed(missing)}" if missing else "")
+
+
+def listed(names: Sequence[str], most: int = 6) -> str:
+    """The first few names."""
+    return ", ".join(names[:most]) + (" …" if len(names) > most else "")
+
+
+def shortened(thing: str) -> str:
+    """Without what every such name begins with."""
+    return re.sub(r"^(torch\.ops\.|Explanation: |\+- )", "", thing)[:70]
 
 
 def tell(lane: Lane, console: Console, with_coverage: bool) -> None:

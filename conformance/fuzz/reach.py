@@ -1,4 +1,5 @@
-"""What compiles reached, by stage: guards, graph breaks, ops after each stage, kernels. Read from the structured trace."""
+"""What compiles reached, by stage: guards, graph breaks, ops after each stage, what was fused with what, kernels. Read from the
+structured trace."""
 
 from __future__ import annotations
 
@@ -10,6 +11,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 
 from conformance.backends.inductor.seam import TRACE_LOG
+from conformance.backends.inductor.seam import seam as inductor
 from conformance.backends.inductor.watch import listening
 from conformance.stage import Stage
 
@@ -24,9 +26,15 @@ ARTIFACTS = {
     "inductor_post_grad_graph": (Stage.POSTGRAD, re.compile(r"torch\.ops\.[\w.]+")),
     "inductor_output_code": (
         Stage.CODEGEN,
-        re.compile(r"cpp_fused_[a-z_]+|extern_kernels\.\w+|aoti_torch_\w+|torch\.ops\.[\w.]+"),
+        re.compile(
+            r"extern_kernels\.\w+|aoti_torch_\w+|torch\.ops\.\w+\.\w+[\w.]*|[a-z]+::(?=Vectorized|vec_reduce|atomic)\w+"
+        ),
     ),
 }
+
+
+FUSED = re.compile(r"\b(?:cpp|triton_[a-z]+)_fused_([a-z_]+?)_*\d+\b")  # a kernel is called by the ops that it holds
+OP = re.compile(r"(?:torch\.ops\.)?((?:aten|prims)\.\w+)")
 
 
 @dataclass
@@ -50,6 +58,9 @@ class Reach(logging.Handler):
             stage, pattern = ARTIFACTS[name]
             for thing in {*pattern.findall(payload)}:
                 self.reached[stage.value, thing] += 1
+            if stage is Stage.CODEGEN:
+                for ops in {*FUSED.findall(payload)}:
+                    self.reached[Stage.FUSION.value, ops] += 1
 
     @contextmanager
     def watched(self) -> Iterator[None]:
@@ -69,3 +80,17 @@ def table(reached: Counter[tuple[str, str]]) -> dict[str, dict[str, int]]:
     for (stage, thing), count in sorted(reached.items()):
         found[stage][thing] = count
     return found
+
+
+def never_lowered(reached: Counter[tuple[str, str]]) -> tuple[list[str], int]:
+    """The ops that Inductor has a lowering for and that no graph held when code was generated; and how many have one."""
+    if not inductor.has("lowerings"):
+        return [], 0
+    known = {found[1] for target in inductor.lowerings if (found := OP.fullmatch(_packet(target)))}
+    seen = {found[1] for stage, thing in reached if stage == Stage.POSTGRAD.value and (found := OP.match(thing))}
+    return sorted(known - seen), len(known)
+
+
+def _packet(target: object) -> str:
+    """`aten.add` of `aten.add.Tensor`."""
+    return ".".join(str(target).split(".")[:2])

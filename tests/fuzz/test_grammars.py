@@ -15,7 +15,7 @@ import torch
 
 from conformance.errors import UsageError
 from conformance.fresh import Died
-from conformance.fuzz import causes, program_lane, program_tasks, rungs
+from conformance.fuzz import causes, program_lane, program_report, program_tasks, rungs
 from conformance.fuzz.causes import cause_of
 from conformance.fuzz.grammar import Grammar, parts
 from conformance.fuzz.grammars import GRAMMARS
@@ -229,3 +229,12 @@ def test_a_repro_needs_torch_alone_and_exits_1(tmp_path: Path) -> None:
     assert ended.returncode == 1, ended.stderr[-500:]
     assert "value" in ended.stdout
     assert "conformance" not in file.read_text()
+
+
+def test_coverage_names_what_was_never_reached() -> None:
+    lane = Lane(0, grammars=("writes",))
+    lane.reached.update({("postgrad", "torch.ops.aten.add.Tensor"): 2, ("fusion", "add_relu"): 1})
+    text = "\n".join(program_report.coverage(lane))
+    assert "fusion: 1 kinds: add_relu" in text and "cache: nothing is recorded" in text
+    assert "aten.add," not in text.partition("never: ")[2] and " 1 of " in text
+    assert f"writes: {sum(map(len, GRAMMARS['writes'].slots.values()))} of" in text
