@@ -36,7 +36,7 @@ from conformance.fuzz.program_finding import (
     write_script,
 )
 from conformance.fuzz.program_tasks import TOGETHER, Alarm, Played
-from conformance.fuzz.rungs import on
+from conformance.fuzz.rungs import Player, on
 from conformance.fuzz.workers import Caller, Done, Workers, cores
 from conformance.target import Target
 
@@ -98,6 +98,9 @@ class Lane:
             self.problems.append(f"programs: headers were not precompiled: {first_line(error)}")
         for name in self.grammars:
             GRAMMARS[name].plainest()  # reads the tables that are read when they are first asked for
+        if self.place and target.name == "cpu":  # patterns that a compiler traces once are remembered in every process
+            rules = GRAMMARS[self.grammars[0]]
+            Player(self.patience).play(Program.of(rules, rules.plainest()), self.place)
         self.workers.prepare()
 
     @property

@@ -22,6 +22,7 @@ TOGETHER = {"decompositions": 5, "inductor": 20}  # programs in one compile
 FOREIGN = 4  # the same, for a backend that is no torch.compile
 SHRINKING = 40.0  # seconds that one alarm may compute to become smaller
 SHRINKING_FOREIGN = 15.0
+JOB_FOREIGN = 30.0  # seconds that a job for such a backend may compute; what is left then is not played
 LOW = ("float16", "bfloat16", "half()")
 ROUNDING = {"emulate_precision_casts": True}  # compiled code rounds where eager does
 DECLINED = re.compile(
@@ -121,9 +122,10 @@ class Playing:
         self.wants: dict[Program, Outcome] = {}
         self.whole: dict[Program, bool] = {}
         self.did = Played()
+        self.start = processor_seconds()
 
     def run(self, programs: Sequence[Program], rungs: Sequence[str]) -> Played:
-        start, began = processor_seconds(), time.monotonic()
+        self.start, began = processor_seconds(), time.monotonic()
         exported = any(foreign.is_place(rung) for rung in rungs)
         left = [program for program in programs if self._wanted(program, exported)]
         try:
@@ -137,7 +139,7 @@ class Playing:
         self.did.silent = {program: self.whole.get(program, False) for program in left}
         self.did.refused = {program for program in left if self.wants[program][0] == "raised"}
         self.did.plays = self.player.plays
-        self.did.seconds = max(processor_seconds() - start, 0.0) or time.monotonic() - began
+        self.did.seconds = max(processor_seconds() - self.start, 0.0) or time.monotonic() - began
         return self.did
 
     def _wanted(self, program: Program, exported: bool) -> bool:
@@ -161,6 +163,8 @@ class Playing:
                 self.did.alarms.append(Alarm(program, rung, *found))
             if not mended():
                 raise Stopped
+            if foreign.is_place(rung) and processor_seconds() - self.start > JOB_FOREIGN:
+                return
 
     def _played(self, programs: list[Program], rung: str) -> Iterator[tuple[Program, Outcome]]:
         sharing = [p for p in programs if self.shared and not p.rules.alone and self.wants[p][0] == "value"]
