@@ -82,6 +82,12 @@ def compared(program: Program, rung: str, want: Outcome, got: Outcome) -> tuple[
     return None if complex_parts or found[0] in ("stride", "requires_grad") else found
 
 
+def alike(found: tuple[str, str], alarm: Alarm) -> bool:
+    """Is it the same thing that differs? Of what a stage shows, the check, the pass and the kind of difference must be the same."""
+    same = found[0] == alarm.what
+    return same and (found[0] != "observed" or found[1].split(": ")[:3] == alarm.detail.split(": ")[:3])
+
+
 def play_all(programs: Sequence[Program], rungs: Sequence[str], patience: float, shared: bool = True) -> Played:
     """Play programs on these rungs, one rung after the other; a program that differs on one is not played on the next."""
     return Playing(patience, shared).run(programs, rungs)
@@ -271,7 +277,7 @@ class Looking:
                     break
                 program = Program.of(rules, choices)
                 found = self.differs(program, alarm.rung)
-                if found is not None and found[0] == alarm.what:
+                if found is not None and alike(found, alarm):
                     alarm, smaller = Alarm(program, alarm.rung, *found), True
                     break
         return alarm

@@ -18,7 +18,7 @@ from conformance.fuzz import commands, foreign, program_lane, rungs
 from conformance.fuzz.causes import cause_of
 from conformance.fuzz.grammars import GRAMMARS
 from conformance.fuzz.program import Program, module_of
-from conformance.fuzz.program_tasks import Alarm, Playing, compared
+from conformance.fuzz.program_tasks import Alarm, Playing, alike, compared
 from conformance.inputs import Tensor
 from conformance.processes import Death
 from conformance.stage import Stage
@@ -196,3 +196,16 @@ def test_a_machine_on_which_all_programs_die_is_not_the_program(of_all: bool) ->
         return
     with pytest.raises(Died):
         program_lane._shows(alarm, 1.0, Dying(False))
+
+
+@pytest.mark.parametrize(
+    ("what", "detail", "same"),
+    [
+        ("observed", "fusion: flashinfer kernels: value: other numbers", True),
+        ("observed", "fusion: flashinfer kernels: dtype: eager int64, compiled int32", False),
+        ("value", "fusion: flashinfer kernels: value: other numbers", False),
+    ],
+)
+def test_a_smaller_program_shows_the_same(what: str, detail: str, same: bool) -> None:
+    alarm = Alarm(program("decoder_layers"), PLACE, "observed", "fusion: flashinfer kernels: value: numbers")
+    assert alike((what, detail), alarm) is same
