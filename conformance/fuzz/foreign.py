@@ -16,7 +16,7 @@ from conformance.backends.base import CannotRun, Case, Compiled
 from conformance.checks import measured
 from conformance.contract import Capture, Contract
 from conformance.errors import UsageError, first_line
-from conformance.fuzz.observed import difference, plain
+from conformance.fuzz import observed
 from conformance.inputs import Tensor
 from conformance.micrograph import Micrograph
 from conformance.stage import STAGES, Stage
@@ -58,9 +58,10 @@ def compiler_of(name: str) -> Callable[[Any], Any]:
         made: list[Any] = []
 
         def call(*args: Any) -> Any:
+            plain = tuple(arg.detach() if isinstance(arg, torch.Tensor) else arg for arg in args)  # the same memory
             if not made:
-                made.append(found.compile(Case(micrograph_of(fn, args), where)))
-            return _run(made[0], args)
+                made.append(found.compile(Case(micrograph_of(fn, plain), where)))
+            return _run(made[0], plain)
 
         return call
 
@@ -75,7 +76,7 @@ def _run(compiled: Compiled, args: tuple[Any, ...]) -> Any:
     for said in _wrong(compiled):
         raise Observed(said)
     for name, program in compiled.variants().items():
-        found = difference(("value", plain(result)), _tried(program, copy.deepcopy(given)))
+        found = observed.difference(("value", observed.plain(result)), _tried(program, copy.deepcopy(given)))
         if found is not None and found[0] not in ("stride", "requires_grad"):
             raise Observed(f"fusion: {name} kernels: {found[0]}: {found[1]}")
     return result
@@ -83,7 +84,7 @@ def _run(compiled: Compiled, args: tuple[Any, ...]) -> Any:
 
 def _tried(program: Callable[..., Any], args: tuple[Any, ...]) -> tuple[str, Any]:
     try:
-        return "value", plain(program(*args))
+        return "value", observed.plain(program(*args))
     except Exception as error:
         return "raised", (type(error).__name__, first_line(error))
 

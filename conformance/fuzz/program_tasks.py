@@ -83,8 +83,9 @@ def compared(program: Program, rung: str, want: Outcome, got: Outcome) -> tuple[
 
 
 def alike(found: tuple[str, str], alarm: Alarm) -> bool:
-    """Is it the same thing that differs? Of what a stage shows, the check, the pass and the kind of difference must be the same."""
-    same = found[0] == alarm.what
+    """Is it the same thing that differs, and no refusal? Of what a stage shows, the check, the pass and the kind of difference
+    must be the same."""
+    same = found[0] == alarm.what and not Alarm(alarm.program, alarm.rung, *found).declined
     return same and (found[0] != "observed" or found[1].split(": ")[:3] == alarm.detail.split(": ")[:3])
 
 
@@ -100,6 +101,8 @@ def look_into(alarm: Alarm, patience: float) -> tuple[Alarm | None, str]:
         lowest = looking.lowest(alarm)
         if lowest is None:
             return None, "gone when played alone"
+        if lowest.declined:
+            return None, "declined"
         if looking.rounding(lowest):
             return None, "rounding"
         return looking.higher_up(looking.smallest(lowest)), ""

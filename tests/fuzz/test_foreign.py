@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 import torch
 
+from conformance import backends
 from conformance.backends.autodeploy import reference_kernels
 from conformance.backends.base import Compiled
 from conformance.checks import measured
@@ -209,3 +210,19 @@ def test_a_machine_on_which_all_programs_die_is_not_the_program(of_all: bool) ->
 def test_a_smaller_program_shows_the_same(what: str, detail: str, same: bool) -> None:
     alarm = Alarm(program("decoder_layers"), PLACE, "observed", "fusion: flashinfer kernels: value: numbers")
     assert alike((what, detail), alarm) is same
+    crash = Alarm(program("decoder_layers"), PLACE, "raises", "compiled raises ValueError: no shape")
+    assert alike(("raises", "compiled raises ValueError: 3 dims"), crash)
+    assert not alike(("raises", "compiled raises Unsupported: torch.export cannot take it"), crash)
+
+
+def test_inputs_that_have_gradients_are_taken_without_them(monkeypatch: pytest.MonkeyPatch) -> None:
+    """An exported program has no gradients; writes still reach the caller's tensor."""
+
+    class Writing(Doubling):
+        def __call__(self, *inputs: Any) -> Any:
+            return inputs[0].mul_(2)
+
+    monkeypatch.setattr(backends.get("eager"), "compile", lambda case: Writing())
+    x = torch.ones(2, requires_grad=True) * 1
+    result = foreign.compiler_of("eager/cpu")(lambda t: t)(x)
+    assert not result.requires_grad and x.tolist() == [2.0, 2.0]
