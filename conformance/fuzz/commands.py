@@ -241,10 +241,10 @@ def _watched(session: Any) -> None:
         def tell(name: str, what: str) -> None:
             nonlocal last, told, programs_told
             for program in session.lane.new[programs_told:]:
-                console.print(f"found {program.id}: {program}", highlight=False, soft_wrap=True)
+                console.print(f"found {program.id}: {program}", highlight=False, soft_wrap=True, markup=False)
             programs_told = len(session.lane.new)
             for finding in session.new[told:]:
-                console.print(f"found {finding.id}: {finding}", highlight=False, soft_wrap=True)
+                console.print(f"found {finding.id}: {finding}", highlight=False, soft_wrap=True, markup=False)
             told = len(session.new)
             now = time.monotonic()
             if console.is_terminal and (what or now - last > 0.5):
@@ -303,14 +303,20 @@ def _ended(session: Any, as_json: bool, coverage: bool = False) -> int:
     program_report.tell(session.lane, console, coverage)
     for finding in session.new:
         file = write_repro(finding)
-        console.print(f"\n[bold]{finding.id}[/bold] {finding}", highlight=False, soft_wrap=True)
+        console.print(f"\n{finding.id} {finding}", style="bold", highlight=False, soft_wrap=True, markup=False)
         console.print(f"  repro: python {file}\n  keep:  conformance pin {finding.id}", highlight=False, soft_wrap=True)
     for finding in session.unconfirmed:
-        console.print(f"not reproduced in a fresh process: {finding}", style="yellow", highlight=False, soft_wrap=True)
+        console.print(
+            f"not reproduced in a fresh process: {finding}",
+            style="yellow",
+            highlight=False,
+            soft_wrap=True,
+            markup=False,
+        )
     for reason, times in session.register.met.most_common():
-        console.print(f"known, met {times} times: {reason}", style="dim", highlight=False, soft_wrap=True)
+        console.print(f"known, met {times} times: {reason}", style="dim", highlight=False, soft_wrap=True, markup=False)
     for problem in [*session.problems, *session.findings.problems]:
-        console.print(problem, style="yellow", highlight=False, soft_wrap=True)
+        console.print(problem, style="yellow", highlight=False, soft_wrap=True, markup=False)
     about = f"seed {session.seed}, {len(session.micrographs)} micrographs"
     console.print(_line(session, about), style="dim", highlight=False, soft_wrap=True)
     if as_json:

@@ -108,7 +108,7 @@ def _called(compiled: Compiled, args: tuple[Any, ...]) -> Any:
 def _told(compiled: Compiled, error: Exception) -> str:
     """What the compiler logged last before it failed: a builder raises the same words for many causes."""
     lines = compiled.observe(compiled.blame(error)).texts.get("warnings", "").splitlines()
-    return next((line for line in reversed(lines) if "Error" in line), "")
+    return next((line for line in reversed(lines) if "Error" in line and "Cuda Runtime" not in line), "")
 
 
 def _wrong(compiled: Compiled) -> Iterator[str]:

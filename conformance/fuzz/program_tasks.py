@@ -29,6 +29,7 @@ DECLINED = re.compile(
     r"does not (currently |yet )?(support|handle)|not (yet |currently )?supported|Unsupported|NotImplementedError"
     r"|not possible to functionalize|CannotRun|Refused: "
 )
+ELSEWHERE = re.compile(r"[Dd]evice mismatch|the same device|expected device")
 ALONE = "alone: the whole compiler gives what eager gives"
 BUSY = "given up on a busy machine"
 Things = frozenset[tuple[str, str]]  # of the compiler, by stage
@@ -46,8 +47,11 @@ class Alarm:
 
     @property
     def declined(self) -> bool:
-        """Does the compiler say that it is not made for this?"""
-        return self.what == "raises" and DECLINED.search(self.detail) is not None
+        """Does the compiler say that it is not made for this? Programs make tensors on the CPU, which a GPU's eager refuses, too."""
+        if self.what != "raises":
+            return False
+        for_gpu = foreign.is_place(self.rung) and not self.rung.endswith("/cpu")
+        return bool(DECLINED.search(self.detail) or (for_gpu and ELSEWHERE.search(self.detail)))
 
 
 @dataclass
@@ -79,7 +83,8 @@ def compared(program: Program, rung: str, want: Outcome, got: Outcome) -> tuple[
     if found[0] == "raises" and (said := found[1].partition(f"{foreign.Observed.__name__}: ")[2]):
         return "observed", said
     complex_parts = found[0] in ("dtype", "shape") and "complex" in f"{found[1]} {program.source}"
-    return None if complex_parts or found[0] in ("stride", "requires_grad") else found
+    sizes = found[0] == "structure" and "eager ('Size'" in found[1]  # a torch.Size is a tuple to torch.export
+    return None if complex_parts or sizes or found[0] in ("stride", "requires_grad") else found
 
 
 def alike(found: tuple[str, str], alarm: Alarm) -> bool:

@@ -226,3 +226,11 @@ def test_inputs_that_have_gradients_are_taken_without_them(monkeypatch: pytest.M
     x = torch.ones(2, requires_grad=True) * 1
     result = foreign.compiler_of("eager/cpu")(lambda t: t)(x)
     assert not result.requires_grad and x.tolist() == [2.0, 2.0]
+
+
+def test_a_tensor_on_the_cpu_is_no_fault_of_code_for_a_gpu() -> None:
+    for target, declined in (("sm_90", True), ("cpu", False)):
+        place = foreign.place("inductor" if declined else "autodeploy", target)
+        assert (
+            Alarm(program("writes"), place, "raises", "TorchRuntimeError: Tensor device mismatch").declined is declined
+        )

@@ -265,11 +265,6 @@ PLACES: dict[str, tuple[str, str, str]] = {
         "v = box.v",
         "box.field = $new\ndel box.v",
     ),
-    "lru_cache": (
-        "field = $old\n@functools.lru_cache\ndef v_of():\n    return field",
-        "v = v_of()",
-        "global field\nfield = $new",
-    ),
     "descriptor": (
         "class Field:\n    v = $old\n    def __get__(self, obj, owner):\n        return Field.v\n"
         "class Box:\n    v = Field()\nbox = Box()",
