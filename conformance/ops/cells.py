@@ -97,6 +97,21 @@ class Results:
         return hashlib.sha256(asked.encode()).hexdigest()[:12]
 
 
+def dead(cell: str, reason: str, expected: Expectations) -> dict[str, Any]:
+    """The line of a cell whose process died whenever it was tried, so that nothing else is known of it."""
+    finding = Finding(Kind.CRASH, OP_ENDED, reason)
+    verdict, entry = expected.judge(cell, Verdict.ERROR, [finding])
+    line: dict[str, Any] = {
+        "cell": cell,
+        "verdict": verdict.value,
+        "reason": reason,
+        "findings": [finding.to_json()],
+        "observation": {},
+        "seconds": 0.0,
+    }
+    return line | ({"url": entry.url} if entry is not None else {})
+
+
 def _findings(mine: dict[Key, Judged]) -> Iterator[Finding]:
     """One finding for each form and kind, with an example."""
     classes: dict[tuple[str, str], list[tuple[Judged, str]]] = {}

@@ -42,23 +42,27 @@ class Sweep:
 
     def cells(self) -> list[str]:
         """Every cell of the sweep."""
-        return [cell for task in self._tasks(frozenset()) for cell in self._cells(task)]
+        return [
+            cell
+            for task in self._tasks(frozenset())
+            for dtype in task.dtypes
+            for cell in self._stages(task.operator, dtype)
+        ]
 
-    def _cells(self, task: Task) -> list[str]:
-        return [self.cell(rung.stage.value, task.operator, dtype) for dtype in task.dtypes for rung in self.rungs]
+    def _stages(self, operator: Operator, dtype: str) -> list[str]:
+        return [self.cell(rung.stage.value, operator, dtype) for rung in self.rungs]
 
     def _tasks(self, done: frozenset[str]) -> Iterator[Task]:
         for operator in self.operators:
             names = [name for name in operator.dtypes() if name in self.dtypes]
             errors_with = names[:1]  # the calls that eager refuses are examined once, beside the first dtype
-            for at in range(0, len(names), DTYPES_A_PROCESS):
-                dtypes = tuple(names[at : at + DTYPES_A_PROCESS])
-                task = Task(
+            left = [name for name in names if not all(cell in done for cell in self._stages(operator, name))]
+            for at in range(0, len(left), DTYPES_A_PROCESS):
+                dtypes = tuple(left[at : at + DTYPES_A_PROCESS])
+                yield Task(
                     operator, dtypes, self.forms, self.samples, self.rungs, dtypes[:1] == tuple(errors_with),
                     check=self.check, eager=self.eager,
                 )  # fmt: skip
-                if not all(cell in done for cell in self._cells(task)):
-                    yield task
 
     def run(self, workers: int, done: Sequence[str] = ()) -> Iterator[Results]:
         """The results of each task as it ends. `done`: cells that a record has already."""

@@ -22,12 +22,12 @@ from conformance.backends.inductor.cost import Cost
 from conformance.backends.inductor.seam import BOXED, seam
 from conformance.backends.inductor.triage.steps import pattern_name
 from conformance.backends.inductor.watch import Watch
+from conformance.graph_runner import GraphRunner
 from conformance.graphs import copied
 from conformance.passes.application import LIMIT, Application, PassStopped, Probe
 from conformance.passes.subject import Subject
 from conformance.stage import Stage
 from conformance.target import CPU, Target
-from conformance.torch_seam import OpOverload
 
 Proceed = Callable[..., Any]
 
@@ -237,17 +237,6 @@ class Recorder:
         return compile_graph
 
 
-class Runner(fx.Interpreter):
-    """Runs a graph that was made for the code generator: ops that write into their first argument return it, as lowering has it."""
-
-    def run_node(self, node: fx.Node) -> Any:
-        value = super().run_node(node)
-        if value is None and node.users and isinstance(node.target, OpOverload):
-            written: Any = self.map_nodes_to_values(node.args, node)
-            return written[0]
-        return value
-
-
 def boxed(gm: fx.GraphModule, given: list[tuple[Any, ...]]) -> Callable[[list[Any]], Any]:
     """The graph as a function that takes its inputs in a list, which it empties. Copies of them are kept in `given`."""
 
@@ -255,7 +244,7 @@ def boxed(gm: fx.GraphModule, given: list[tuple[Any, ...]]) -> Callable[[list[An
         values = list(arguments)
         given.append(tuple(x.detach().clone() if isinstance(x, torch.Tensor) else x for x in values))
         arguments.clear()
-        return Runner(gm).run(*values, enable_io_processing=False)
+        return GraphRunner(gm).run(*values, enable_io_processing=False)
 
     setattr(run, BOXED, True)
     return run

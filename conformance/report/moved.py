@@ -161,7 +161,7 @@ def commands(one: Compile) -> list[str]:
     cell = shlex.quote("/".join(one.first.place))
     runs = [shlex.quote(sanitize.line(entry.run.path)) for entry in (one.first.old, one.first.new)]
     shown = [f"conformance show {cell} --record {run}" for run in runs]
-    return [*shown, _upstream_command(one) or f"conformance triage {cell}"]
+    return [*shown, _upstream_command(one) or _operator_command(one) or f"conformance triage {cell}"]
 
 
 def _upstream_command(one: Compile) -> str:
@@ -172,6 +172,17 @@ def _upstream_command(one: Compile) -> str:
     suite = next(iter(one.first.new.run.header.get("env", {}).get("checkout") or {"SUITE": ""}))
     file, *_, name = test.split("::")
     return f"conformance upstream {shlex.quote(suite)} --src CHECKOUT -f {shlex.quote(file)} -k {shlex.quote(name)}"
+
+
+def _operator_command(one: Compile) -> str:
+    """What examines an operator again; empty for a micrograph."""
+    place = one.first.place
+    prefix, _, operator = place.micrograph.partition("ops.")
+    name, _, dtype = operator.rpartition(":")
+    if prefix or not name:
+        return ""
+    words = ["-b", place.backend, "-t", place.target, "-k", name, "--dtype", dtype, "-s", place.stage]
+    return f"conformance ops {shlex.join(words)}"
 
 
 def diff_json(diff: Diff) -> dict[str, Any]:

@@ -149,6 +149,7 @@ def _writable(folder: Path) -> None:
 def _tell(columns: Any, given: dict[str, Any], seconds: float, slots: int) -> int:
     from conformance.report.document import Document
     from conformance.report.document import console as output
+    from conformance.report.style import counted
     from conformance.sweep.summary import end, summary_blocks
 
     ending = end(columns, given["output"], seconds, slots, given["allow_unavailable"])
@@ -161,8 +162,8 @@ def _tell(columns: Any, given: dict[str, Any], seconds: float, slots: int) -> in
     click.echo(
         f"wrote {', '.join(path.name for path in ending.written if path.parent == ending.folder)} into {ending.folder}"
     )
-    for problem in ending.problems:
-        click.echo(f"conformance: {problem}", err=True)
+    if ending.problems:
+        click.echo(f"conformance: {counted(len(ending.problems), 'problem')}, named above", err=True)
     return ending.code(given["fail_on"])
 
 

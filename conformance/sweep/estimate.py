@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass
+from functools import cache
 
 from conformance import paths
 from conformance.errors import UsageError
@@ -27,7 +28,7 @@ def estimate(sweep: Sweep, costs: Costs) -> list[Estimate]:
 def _estimate(environment: Environment, costs: Costs) -> Estimate:
     try:
         units = list(_units(environment.work))
-    except UsageError:  # a backend that is installed there and not here; a mistake is said by the environment itself
+    except (UsageError, ImportError):  # installed there and not here; a mistake is said by the environment itself
         units = []
     stages = len(environment.work.stages) or 7
     if environment.work.kind == "fuzz":
@@ -43,6 +44,7 @@ def is_made(environment: Environment) -> bool:
     return bool(environment.interpreter) or (folder / environment.recipe().folder_name() / "ready").exists()
 
 
+@cache
 def _units(work: Work) -> Iterable[str]:
     """The units as this interpreter sees them: what is installed elsewhere is known when it says hello."""
     if work.kind == "cells":
@@ -52,7 +54,7 @@ def _units(work: Work) -> Iterable[str]:
             work.backends, work.stages[:1] or ("capture",), work.targets, work.micrographs, work.folder or None
         )
         return [str(case) for case in Plan(cells).cases()]
-    if work.kind in ("fuzz", "selftest"):
+    if work.kind in ("fuzz", "selftest", "ops"):
         from conformance.sweep.kinds import KINDS
 
         return KINDS[work.kind](work).units()

@@ -15,6 +15,7 @@ from typing import Any, Protocol
 from conformance.errors import UsageError, first_line, unknown
 from conformance.plugins import load_plugins
 from conformance.processes import die_with_parent
+from conformance.sweep.operators import Operators
 from conformance.sweep.spec import Work
 
 Message = dict[str, Any]  # {"unit", "key", "line", "texts"} for a line; {"begun": unit} for what is being worked on
@@ -202,7 +203,7 @@ def _said(unit: str, line: dict[str, Any]) -> Message:
     return {"unit": unit, "key": unit, "line": line, "texts": {}}
 
 
-KINDS: dict[str, Callable[[Work], Kind]] = {"cells": Cells, "selftest": Selftest, "fuzz": Fuzz}
+KINDS: dict[str, Callable[[Work], Kind]] = {"cells": Cells, "selftest": Selftest, "fuzz": Fuzz, "ops": Operators}
 
 
 def kind_of(work: Work) -> Kind:

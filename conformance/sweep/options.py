@@ -69,7 +69,17 @@ WHICH_CELLS = (
         help="load this in every worker, before the first compile",
     ),
     click.option(
-        "--kind", default="cells", metavar="KIND", help="what is run: cells (default), selftest, fuzz, or MODULE:CLASS"
+        "--kind",
+        default="cells",
+        metavar="KIND",
+        help="what is run: cells (default), ops, selftest, fuzz, or MODULE:CLASS",
+    ),
+    click.option("--dtype", "dtypes", multiple=True, metavar="D", help="ops: float32, int8, … (default: all)"),
+    click.option(
+        "--form", "forms", multiple=True, metavar="F", help="ops: special, errors, …; `all` (default: layouts)"
+    ),
+    click.option(
+        "--samples", type=click.IntRange(1, 24), default=3, help="ops: samples of an operator in a dtype (default: 3)"
     ),
     click.option(
         "--sessions", type=click.IntRange(1), default=4, help="fuzz: so many sessions, each with its seed (default: 4)"

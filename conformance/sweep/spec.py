@@ -26,11 +26,11 @@ FILES = ("folder", "expectations", "database")  # keys of the work that name a f
 class Work(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
     """What is run in an environment.
 
-    kind         cells, selftest, fuzz, or a class of your own, MODULE:CLASS (kinds.Kind)
+    kind         cells, ops, selftest, fuzz, or a class of your own, MODULE:CLASS (kinds.Kind)
     backends     compilers (none: those that are installed there)
     stages       stages (none: all)
     targets      cpu, cuda, sm_90 … (none: each backend's own)
-    micrographs  globs; for selftest: globs of faults
+    micrographs  globs; for selftest: globs of faults; for ops: globs of operators
     folder       a folder of your own micrographs
     expectations a folder of your own expectations
     baseline     are facts held against recorded runs of the same version?
@@ -39,6 +39,9 @@ class Work(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True
     threads      the number of threads that compiles see
     plugins      modules that are loaded before the first compile
     fresh        measure every case, even where nothing changed since it was last measured
+    dtypes       ops: float32, int8 … (none: all)
+    forms        ops: transposed, special, errors … (none: the layouts)
+    samples      ops: so many samples of an operator in a dtype
     sessions     fuzz: so many sessions, each with a seed of its own
     minutes      fuzz: how long each session takes
     database     fuzz: where all sessions keep their failing examples: a folder that every node sees, or redis://HOST:PORT
@@ -57,6 +60,9 @@ class Work(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True
     threads: int = THREADS
     plugins: tuple[str, ...] = ()
     fresh: bool = False
+    dtypes: tuple[str, ...] = ()
+    forms: tuple[str, ...] = ()
+    samples: int = 3
     sessions: int = 4
     minutes: float = 5.0
     database: str = ""

@@ -109,7 +109,7 @@ def _row(column: Column, ending: Ending) -> list[str]:
         column.environment.made_of(),
         f"{lines}/{column.total}",
         str(bad),
-        column.problem or "complete",
+        ("stopped" if lines else "not run") if column.problem else "complete",
     ]
 
 

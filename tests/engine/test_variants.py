@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+import os
 from contextlib import nullcontext
 from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
 import pytest
 
 from conformance import backends
 from conformance.backends.inductor import seam as seams
+from conformance.backends.inductor import variants
 from conformance.library import load
 from conformance.seam import Seam
 from conformance.session import results_here
@@ -58,3 +61,22 @@ def test_no_stage_that_a_missing_name_serves_passes(
     assert {result.verdict for result in results.values()} <= {Verdict.UNAVAILABLE, Verdict.UNSUPPORTED}
     if "cpu" in backend.targets():
         assert {*name.stages} <= {*backend.unavailable(CPU)}
+
+
+@pytest.mark.skipif(os.name == "nt", reason="needs /bin/sh")
+@pytest.mark.parametrize(("answer", "linked"), [("libstdc++.so", True), ("/usr/lib/libstdc++.so", False)])
+def test_a_compiler_without_a_shared_library_makes_no_packages(
+    answer: str, linked: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Seen on a GPU host: every package crashed when it was loaded."""
+    compiler = tmp_path / "g++"
+    compiler.write_text(f"#!/bin/sh\necho {answer}\n")
+    compiler.chmod(0o755)
+    monkeypatch.setenv("CXX", str(compiler))
+    monkeypatch.delenv("LIBRARY_PATH", raising=False)
+    variants._library_is_linked_in.cache_clear()
+    try:
+        reasons = set(backends.get("inductor_aot").unavailable(CPU).values())
+    finally:
+        variants._library_is_linked_in.cache_clear()
+    assert (variants.LINKED_IN in reasons) is linked

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import os
+import subprocess
 import tempfile
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, contextmanager
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -291,6 +294,8 @@ class AheadOfTimeBackend(InductorBackend):
         return ("cpu", "cuda")
 
     def unavailable(self, target: Target) -> dict[Stage, str]:
+        if _library_is_linked_in():
+            return all_unavailable(LINKED_IN)
         return {
             Stage.CACHE: "a package is its own cache: loading it is the runtime stage",
             **super().unavailable(target),
@@ -298,6 +303,25 @@ class AheadOfTimeBackend(InductorBackend):
 
     def compile(self, case: Case) -> Compiled:
         return AheadOfTimeCompiled(self, case)
+
+
+LINKED_IN = (
+    "the C++ compiler finds no libstdc++.so and links libstdc++.a into each package, which crashes when Python loads it: "
+    "put a link libstdc++.so to libstdc++.so.6 into a folder and name that in LIBRARY_PATH"
+)
+
+
+@cache
+def _library_is_linked_in() -> bool:
+    """Does the compiler find the C++ library only as an archive? It then names the file as it was asked for, without a folder."""
+    compiler = os.environ.get("CXX", "g++")
+    try:
+        words = [compiler, "-print-file-name=libstdc++.so"]
+        said = subprocess.run(words, capture_output=True, text=True, timeout=20).stdout.strip()
+    except (OSError, subprocess.SubprocessError):
+        return False
+    folders = os.environ.get("LIBRARY_PATH", "").split(os.pathsep)
+    return said == "libstdc++.so" and not any(Path(folder, said).exists() for folder in folders if folder)
 
 
 @contextmanager

@@ -19,6 +19,7 @@ from torch import fx
 
 from conformance.backends.inductor.cost import Cost, cost_of
 from conformance.backends.inductor.seam import TRACE_LOG, seam
+from conformance.graph_runner import runnable
 from conformance.graphs import copied
 from conformance.seam import Subscription
 from conformance.stage import Stage
@@ -47,7 +48,10 @@ class GraphRecord:
 
     def at(self, rung: str) -> Callable[..., Any] | None:
         """An earlier form of the program that takes and returns the same flat values."""
-        return self._generated() if rung == "generated" else getattr(self, rung, None)
+        if rung == "generated":
+            return self._generated()
+        graph = getattr(self, rung, None)
+        return None if graph is None else runnable(graph)
 
     def _generated(self) -> Callable[..., Any] | None:
         """The generated source on its own, without what Inductor's runtime puts around it."""

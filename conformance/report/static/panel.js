@@ -237,9 +237,12 @@ const quote = word => /^[\w@%+=:,./-]+$/.test(word) ? word : "'" + word.replaceA
 const commandLine = line => h("div", {class: "cmd"}, h("code", {}, line), copyButton(line));
 
 function commands(i) {
-  const [backend, target] = D.columns[D.column[i]], name = cellName(i);
-  const lines = [`conformance show ${quote(name)}`, `conformance triage ${quote(name)}`,
-    `pytest -m ${quote(`stage_${D.stages[D.stage[i]]}`)} --backend ${quote(backend)} --target ${quote(target)} --micrograph ${quote(D.rows[D.row[i]])}`];
+  const [backend, target] = D.columns[D.column[i]], name = cellName(i), row = D.rows[D.row[i]], stage = D.stages[D.stage[i]];
+  const [, operator, dtype] = row.match(/^ops\.(.*):([^:]*)$/) ?? [];
+  const lines = [`conformance show ${quote(name)}`, ...operator
+    ? [`conformance ops -b ${quote(backend)} -t ${quote(target)} -k ${quote(operator)} --dtype ${dtype} -s ${stage}`]
+    : [`conformance triage ${quote(name)}`,
+      `pytest -m ${quote(`stage_${stage}`)} --backend ${quote(backend)} --target ${quote(target)} --micrograph ${quote(row)}`]];
   return [h("h3", {}, "See it yourself"), ...lines.map(commandLine)];
 }
 
