@@ -8,7 +8,7 @@ from typing import Any
 
 from torch import fx
 
-from conformance.torch_seam import OpOverload
+from conformance.torch_seam import OpOverload, schema_of
 
 
 class GraphRunner(fx.Interpreter):
@@ -30,4 +30,4 @@ def runnable(gm: fx.GraphModule) -> Callable[..., Any]:
 
 
 def _is_used_for_what_it_wrote(node: fx.Node) -> bool:
-    return bool(node.users) and isinstance(node.target, OpOverload) and not node.target._schema.returns
+    return bool(node.users) and isinstance(node.target, OpOverload) and not schema_of(node.target).returns
