@@ -5,6 +5,8 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
+from conformance import record
+from conformance.ops import coverage
 from conformance.report.load import load
 from conformance.report.matrix import combine
 from conformance.report.operators import operators
@@ -69,3 +71,15 @@ def test_the_view(write: Write, tmp_path: Path, tab: Tab) -> None:
     assert page.locator(".operators tbody th").all_inner_texts() == ["put"]
     page.locator(".operators button").first.click()
     assert "stride (3, 1)" in page.locator("#panel").inner_text()
+
+
+def test_the_report_of_a_sweep_is_this_page_opened_on_what_changed(write: Write, tmp_path: Path, tab: Tab) -> None:
+    path = tmp_path / "ops.html"
+    coverage.write([record.read(file) for file in records(write)], path, changed=True)
+    page = tab.open(path)
+    assert page.locator("#views [aria-current=page]").inner_text() == "Operators"
+    assert page.locator(".operators tbody th").all_inner_texts() == ["put"]
+    page.get_by_label("only what differs between versions").uncheck()
+    assert page.locator(".operators tbody th").all_inner_texts() == ["mm", "put"]
+    page.fill("#q", "stride (3, 1)")
+    assert page.locator(".operators tbody th").all_inner_texts() == ["put"]
