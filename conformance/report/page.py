@@ -84,7 +84,7 @@ def static(name: str) -> Markup:
 
 
 def _head(matrix: Matrix, title: str) -> dict[str, Any]:
-    latest = set(matrix.latest())
+    latest, recorded = set(matrix.latest()), matrix.recorded()
     return {
         "schema": "conformance-page/2",
         "title": title,
@@ -95,5 +95,6 @@ def _head(matrix: Matrix, title: str) -> dict[str, Any]:
             [column.backend, column.target, column.version, column.machine, int(column in latest)]
             for column in matrix.columns
         ],
+        "recorded": [list(recorded[column]) for column in matrix.columns],
         "rows": matrix.rows,
     }

@@ -374,3 +374,23 @@ def test_everything_can_be_reached_with_the_keyboard(made: Path, tab: Tab) -> No
     assert page.is_hidden("#panel") and page.evaluate("document.activeElement.className") == "name"
     page.keyboard.press("/")
     assert page.evaluate("document.activeElement.id") == "q"
+
+
+def test_versions_of_two_revisions_of_the_suite_are_no_line(write: Write, tmp_path: Path, tab: Tab) -> None:
+    """Other code made the older record's facts: that they differ says nothing about the compiler, and nothing is drawn."""
+    lines = [cell("fusion/inductor/cpu/norm.rms", "pass", observation={"kernels": n}) for n in (1, 2)]
+    old = write(
+        "old.jsonl", lines[:1], torch="2.11.0", suite="aaa", commit="0123456-dirty", started="2026-11-15T08:00:00"
+    )
+    new = write("new.jsonl", lines[1:], torch="2.15.0", suite="bbb", commit="89abcde", started="2026-11-16T08:00:00")
+    write_page(combine(load([old, new])), tmp_path / "page.html")
+    page = tab.open(tmp_path / "page.html")
+    assert "2026-11-15 to 2026-11-16, dirty tree, each of another revision of the suite" in page.inner_text(
+        ".axis .label"
+    )
+    assert "not comparable" in page.inner_text(".versions")
+    page.click("#views [data-view=trends]")
+    assert page.locator(".trend").count() == 0
+    assert "1 compile is not drawn: another revision" in page.inner_text("#view")
+    page.click("#views [data-view=matrix]")
+    assert "2026-11-16" in page.inner_text("#head")
