@@ -394,3 +394,12 @@ def test_versions_of_two_revisions_of_the_suite_are_no_line(write: Write, tmp_pa
     assert "1 compile is not drawn: another revision" in page.inner_text("#view")
     page.click("#views [data-view=matrix]")
     assert "2026-11-16" in page.inner_text("#head")
+
+
+def test_a_cause_stays_readable_beside_the_panel(write: Write, tmp_path: Path, tab: Tab) -> None:
+    write_page(combine(load(records(write))), tmp_path / "page.html")
+    page = tab.open(tmp_path / "page.html")
+    page.click(".cause >> nth=0")
+    page.click(".cause[open] button.name >> nth=0")
+    assert page.locator("#panel").is_visible()
+    assert page.locator(".cause .what").first.bounding_box()["width"] > 250
