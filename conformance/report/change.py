@@ -121,9 +121,12 @@ class Change:
         return self.transition() if self.was is not None else self.summary(1)
 
     def transition(self) -> str:
-        """`pass → fail (unfused)`, or `fails otherwise: unfused → crash`"""
+        """`pass → fail (unfused)`, `fails otherwise: unfused → crash`, or `still wrong: crash` where the old failure came
+        before this stage."""
         assert self.was is not None and self.now is not None
         report = f" {self.report}" if self.report else ""
+        if self.old.verdict == "blocked":
+            return f"still wrong: {', '.join(self.now.kinds[:2])}{report}"
         if self.was.rank and self.now.rank:
             return f"fails otherwise: {', '.join(self.was.kinds[:2])} → {', '.join(self.now.kinds[:2])}{report}"
         kinds = [kind for kind in (self.now.kinds or self.was.kinds)[:3] if kind not in VERDICTS]

@@ -388,6 +388,17 @@ def test_new_failures_come_before_those_that_failed_otherwise(run_of: RunOf) -> 
     ]
 
 
+def test_mended_at_one_stage_and_wrong_at_a_later_one_is_not_fixed(run_of: RunOf) -> None:
+    """The old failure did not let decomposition be reached; that it is wrong there is no fix for a user."""
+    old = compile_of("norm.a", "inductor", "cpu", {"capture": "xfail", **dict.fromkeys(STAGES[1:], "blocked")})
+    old[0]["findings"] = [finding("wrong_result", "0.1 off")]
+    new = compile_of("norm.a", "inductor", "cpu", {"decomposition": "fail", **dict.fromkeys(STAGES[2:], "blocked")})
+    new[1]["findings"] = [finding("lost_alias", "output 0 shares storage with input 0")]
+    found = between(run_of("old.jsonl", old, torch="2.11.0"), run_of("new.jsonl", new, torch="2.15.0"))
+    assert [(cause.rank, cause.stage, cause.otherwise) for cause in found.causes] == [("wrong", "capture", True)]
+    assert found.causes[0].headline == "decomposition still wrong: lost_alias after xfail → pass (wrong_result)"
+
+
 def test_backends_and_targets_can_be_compared_with_each_other(run_of: RunOf) -> None:
     inductor = run_of("old.jsonl", compile_of("norm.a", "inductor", "cpu"))
     tensorrt = run_of("new.jsonl", compile_of("norm.a", "torch_tensorrt", "cuda", {"fusion": "fallback"}))
