@@ -129,7 +129,8 @@ class Change:
             return f"still wrong: {', '.join(self.now.kinds[:2])}{report}"
         if self.was.rank and self.now.rank:
             return f"fails otherwise: {', '.join(self.was.kinds[:2])} → {', '.join(self.now.kinds[:2])}{report}"
-        kinds = [kind for kind in (self.now.kinds or self.was.kinds)[:3] if kind not in VERDICTS]
+        said = (self.old.verdict, self.new.verdict)
+        kinds = [kind for kind in (self.now.kinds or self.was.kinds)[:3] if kind not in said]
         return f"{self.old.verdict} → {self.new.verdict}" + (f" ({', '.join(kinds)})" if kinds else "") + report
 
     def texts(self) -> list[tuple[str, str, str]]:
@@ -234,6 +235,9 @@ def behaviour(entry: Entry) -> Behaviour:
     if not rank:
         return Behaviour("", ())
     kinds = {_kind(kind, detail) for kind, _, detail in findings(entry.line)}
+    said = (entry.line.get("said") or {}).get("verdict")
+    if not kinds and said in VERDICTS:  # an expected fallback is a fallback
+        return Behaviour(VERDICTS[said], (said,))
     if entry.verdict in ("fail", "xfail") and kinds:
         rank = min((KINDS.get(kind.split()[0] if kind else "", WRONG) for kind in kinds), key=SEVERITY.index)
     return Behaviour(rank, tuple(sorted(kinds)) or (entry.verdict,))

@@ -399,6 +399,13 @@ def test_mended_at_one_stage_and_wrong_at_a_later_one_is_not_fixed(run_of: RunOf
     assert found.causes[0].headline == "decomposition still wrong: lost_alias after xfail → pass (wrong_result)"
 
 
+def test_an_expected_fallback_is_a_fallback_and_not_wrong(run_of: RunOf) -> None:
+    old = [cell("fusion/torch_tensorrt/sm_90/norm.a")]
+    new = [cell("fusion/torch_tensorrt/sm_90/norm.a", "xfail", said={"verdict": "fallback", "reason": "no converter"})]
+    found = between(run_of("old.jsonl", old, torch="2.11.0"), run_of("new.jsonl", new, torch="2.14.1"))
+    assert causes(found) == [("lost", "fusion", "pass → xfail (fallback)", 1)]
+
+
 def test_backends_and_targets_can_be_compared_with_each_other(run_of: RunOf) -> None:
     inductor = run_of("old.jsonl", compile_of("norm.a", "inductor", "cpu"))
     tensorrt = run_of("new.jsonl", compile_of("norm.a", "torch_tensorrt", "cuda", {"fusion": "fallback"}))
