@@ -18,7 +18,7 @@ from conformance.report.change import UNSEEN, Change, Comparison, behaviour, by_
 from conformance.report.facts import BOOKKEEPING, CODE, FIXED, LOST, MORE, WRONG
 from conformance.report.load import Loaded, findings, no_collection
 from conformance.report.matrix import Entry, verdict
-from conformance.stage import STAGES
+from conformance.stage import STAGES, Stage
 
 LEVELS = (WRONG, LOST, MORE, CODE, "any")  # at which `--fail-on` can fail, the worst first
 Side = Mapping[Address, Entry]
@@ -93,10 +93,10 @@ def _compare(before: Side, after: Side, rules: Comparison) -> Diff:
 
 
 def _fails_later(place: Address, changes: list[Change], before: Side, after: Side) -> list[Change]:
-    """What is wrong now at a stage that the old failure did not let be reached: the compile is not right yet, it fails
-    otherwise."""
+    """What is wrong now at a stage that the old failure did not let be reached: the compile is not right yet. What a cache
+    serves to others is no part of the compile."""
     fixed = [change for change in changes if change.rank == FIXED and change.was is not None]
-    for at in [place._replace(stage=stage.value) for stage in STAGES] if fixed else ():
+    for at in [place._replace(stage=stage.value) for stage in STAGES if stage is not Stage.CACHE] if fixed else ():
         old, new = before.get(at), after.get(at)
         if old is None or new is None or old.verdict != "blocked" or new.verdict in UNSEEN or not findings(new.line):
             continue
