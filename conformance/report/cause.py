@@ -87,7 +87,11 @@ class Cause:
     @property
     def fixes(self) -> list[str]:
         """The reports that are right at a later stage of every one of the compiles, where that is not what its class says."""
-        mended = [{change.report for change in one.changes if change.rank == FIXED} for one in self.compiles]
+        mended = [
+            {change.report for change in one.changes if change.rank == FIXED and change is not one.first}
+            - {one.worst.report}
+            for one in self.compiles
+        ]
         return sorted(set().union(*mended) - {""})[:3] if self.rank != FIXED and all(mended) else []
 
     @property
