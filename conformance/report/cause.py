@@ -117,7 +117,7 @@ def moved(place: Address, changes: list[Change]) -> Compile:
     """The first stage with a real movement: bookkeeping alone does not make a stage the first."""
     changes.sort(key=lambda change: stage_rank(change.place.stage))
     if any(change.place.stage == "fusion" and change.rank != BOOKKEEPING for change in changes):
-        changes = [change.with_other_loops() for change in changes]
+        changes = [change.with_other_groups() for change in changes]
     first = next((change for change in changes if change.rank != BOOKKEEPING), changes[0])
     return Compile(place, first, tuple(changes))
 

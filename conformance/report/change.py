@@ -25,6 +25,8 @@ UNSEEN = frozenset({"unavailable", "blocked"})
 LADDER = "LAD001"  # the check that runs the program as of each stage
 # Decided before the machine matters.
 PORTABLE = frozenset({"capture", "decomposition", "postgrad"})
+# By stage: what there is one of for each loop or engine.
+GROUP_COUNTS = {"codegen": "vector_kernels", "cache": "engine_hit"}
 # Counts whose entries are names of the micrograph (its dims), not of the compiler.
 LOCAL = frozenset({"recompiles"})
 # What kernels need, as the assembler decides it: more of one kernel's and less of another's have one reason.
@@ -52,12 +54,14 @@ class Change:
     was: Behaviour | None = None
     now: Behaviour | None = None
 
-    def with_other_loops(self) -> Change:
-        """The change in a compile whose groups differ, too: how many of its loops have vectors cannot be compared."""
-        if self.place.stage != "codegen" or self.was is not None:
+    def with_other_groups(self) -> Change:
+        """The change in a compile whose groups differ, too: how many of its loops have vectors, or how many of its engines
+        were found again, cannot be compared."""
+        counted = GROUP_COUNTS.get(self.place.stage)
+        if counted is None or self.was is not None:
             return self
         found = tuple(
-            fact._replace(rank=CODE) if fact.path[0] == "vector_kernels" and fact.rank == LOST else fact
+            fact._replace(rank=CODE) if fact.rank in (LOST, MORE, FEWER) and counted in fact.path else fact
             for fact in self.facts
         )
         return replace(self, facts=found, rank=min((fact.rank for fact in found), key=SEVERITY.index))

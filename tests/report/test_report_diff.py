@@ -313,6 +313,16 @@ def test_loops_with_vectors_are_counted_only_where_the_loops_are_the_same(run_of
     assert moved(compiled(1, 4), compiled(2, 4)) == [("code", "codegen")]
 
 
+def test_hits_of_the_cache_are_counted_only_where_the_engines_are_the_same(run_of: RunOf) -> None:
+    def compiled(engines: int, hits: int) -> list[dict[str, Any]]:
+        return compile_of(
+            "a.b", "torch_tensorrt", "sm_90", fusion={"engines": engines}, cache={"again": {"engine_hit": hits}}
+        )
+
+    assert ranks(run_of, compiled(2, 2), compiled(1, 1)) == ["fewer"]
+    assert ranks(run_of, compiled(2, 2), compiled(2, 1)) == ["more"]
+
+
 def test_what_it_led_to_is_said_with_the_first_stage(run_of: RunOf) -> None:
     blocked = dict.fromkeys(("codegen", "runtime", "cache"), "blocked")
     old = compile_of(
