@@ -4,9 +4,6 @@ reader."""
 from __future__ import annotations
 
 import json
-import shutil
-import subprocess
-import tarfile
 from pathlib import Path
 from typing import Any
 
@@ -17,7 +14,7 @@ from conformance.report.commands import diff as diff_command
 from conformance.report.load import load
 from conformance.report.matrix import combine
 from conformance.report.page import write_page
-from tests.support.browser import Tab
+from tests.support.browser import Tab, serious
 from tests.support.samples import Write, cell, compile_of, finding
 
 GRAPH = """def forward(self, x: "f32[8]"):
@@ -321,24 +318,6 @@ def test_the_answer_is_the_first_thing_on_a_phone(made: Path, phone: Tab) -> Non
 # --------------------------------------------------------------------------------- keyboard, screen reader
 
 
-@pytest.fixture(scope="session")
-def axe(tmp_path_factory: pytest.TempPathFactory) -> str:
-    """The source of axe-core, fetched by npm and never part of this repository."""
-    if shutil.which("npm") is None:
-        pytest.skip("no npm here to fetch axe-core")
-    folder = tmp_path_factory.mktemp("axe")
-    try:
-        done = subprocess.run(["npm", "pack", "axe-core@4"], cwd=folder, capture_output=True, text=True, timeout=120)
-    except subprocess.TimeoutExpired:
-        pytest.skip("npm did not fetch axe-core within 120 s")
-    if done.returncode:
-        pytest.skip(f"npm cannot fetch axe-core: {done.stderr.strip().splitlines()[-1:]}")
-    with tarfile.open(next(folder.glob("axe-core-*.tgz"))) as packed:
-        file = packed.extractfile("package/axe.min.js")
-        assert file is not None
-        return file.read().decode()
-
-
 @pytest.mark.parametrize("scheme", ["light", "dark"])
 @pytest.mark.parametrize("width", [1400, 390])
 def test_axe_finds_nothing_serious(made: Path, chromium: Any, axe: str, scheme: str, width: int) -> None:
@@ -351,12 +330,7 @@ def test_axe_finds_nothing_serious(made: Path, chromium: Any, axe: str, scheme: 
         if view in CLICKED:
             page.locator(CLICKED[view]).click()
             page.wait_for_function("() => !document.querySelector('[aria-busy=true]')")
-        page.evaluate(axe)
-        found = page.evaluate("axe.run(document, {resultTypes: ['violations']})")["violations"]
-        serious = [(one["id"], one["nodes"][0]["html"][:160], one["nodes"][0]["failureSummary"][:300]) for one in found]
-        assert [
-            one for one, full in zip(serious, found, strict=True) if full["impact"] in ("serious", "critical")
-        ] == [], view
+        assert serious(page, axe) == [], view
     tab.context.close()
 
 
