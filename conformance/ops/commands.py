@@ -181,10 +181,10 @@ def carry_out(sweep: Sweep, path: Path, resume: bool, workers: int | None, expec
 
 
 def _write(runs: list[Run], path: Path, changed: bool) -> None:
-    from conformance.ops.coverage import coverage, write
+    from conformance.ops.coverage import write
 
-    table = coverage(runs)
-    write(table.changed() if changed else table, path, "Operators" + (": what changed" if changed else ""))
+    write(runs, path, changed)
+    click.echo(f"wrote {path}: {path.stat().st_size:,} bytes")
 
 
 def _summary(done: Run, most: int = 25) -> int:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -105,7 +106,7 @@ def version_of(run: Run, backend: str) -> str:
 
 
 def as_json(table: Coverage) -> dict[str, Any]:
-    """For programs, and for the page."""
+    """For programs."""
     return {
         "schema": "conformance-ops/1",
         "words": {word: [SIGNS[word], MEANINGS[word], LOOKS[word], int(word in BAD)] for word in SIGNS},
@@ -150,18 +151,27 @@ def _wrong_list(table: Coverage, columns: Sequence[Column]) -> Iterator[str]:
                 yield f"- `{row}` {column.dtype}: {entry.word} ({', '.join(entry.forms)}): {said[:300]}"
 
 
-def write(table: Coverage, path: Path, title: str) -> None:
-    """Write the table as the file's suffix says: .html, .md or .json."""
-    import json
-
-    from conformance.report.page import render
-
-    if path.suffix == ".json":
-        text = json.dumps(as_json(table), indent=1, ensure_ascii=False)
-    elif path.suffix == ".md":
-        text = as_markdown(table)
-    elif path.suffix == ".html":
-        text = render("ops.html", data=as_json(table), title=title)
-    else:
+def write(runs: Sequence[Run], path: Path, changed: bool = False) -> None:
+    """Write the table as the file's suffix says: .md, .json, or .html, which is the page of the records, opened on its
+    operators. changed: only what differs between two versions."""
+    table = coverage(runs)
+    if path.suffix == ".html":
+        _write_page(runs, path, changed)
+        return
+    documents = {".json": _json_text, ".md": as_markdown}
+    if path.suffix not in documents:
         raise UsageError(f"cannot tell what {path.name} is to be: name it .html, .md or .json")
-    path.write_text(text + ("" if text.endswith("\n") else "\n"), encoding="utf-8")
+    path.write_text(documents[path.suffix](table.changed() if changed else table), encoding="utf-8")
+
+
+def _json_text(table: Coverage) -> str:
+    return json.dumps(as_json(table), indent=1, ensure_ascii=False) + "\n"
+
+
+def _write_page(runs: Sequence[Run], path: Path, changed: bool) -> None:
+    from conformance.report.load import load
+    from conformance.report.matrix import combine
+    from conformance.report.page import write_page
+
+    matrix = combine(load(run.path for run in runs))
+    write_page(matrix, path, "Operators", opens="operators", only_changed=changed)

@@ -87,7 +87,11 @@ class Cause:
     @property
     def fixes(self) -> list[str]:
         """The reports that are right at a later stage of every one of the compiles, where that is not what its class says."""
-        mended = [{change.report for change in one.changes if change.rank == FIXED} for one in self.compiles]
+        mended = [
+            {change.report for change in one.changes if change.rank == FIXED and change is not one.first}
+            - {one.worst.report}
+            for one in self.compiles
+        ]
         return sorted(set().union(*mended) - {""})[:3] if self.rank != FIXED and all(mended) else []
 
     @property
@@ -113,7 +117,7 @@ def moved(place: Address, changes: list[Change]) -> Compile:
     """The first stage with a real movement: bookkeeping alone does not make a stage the first."""
     changes.sort(key=lambda change: stage_rank(change.place.stage))
     if any(change.place.stage == "fusion" and change.rank != BOOKKEEPING for change in changes):
-        changes = [change.with_other_loops() for change in changes]
+        changes = [change.with_other_groups() for change in changes]
     first = next((change for change in changes if change.rank != BOOKKEEPING), changes[0])
     return Compile(place, first, tuple(changes))
 

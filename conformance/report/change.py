@@ -25,6 +25,8 @@ UNSEEN = frozenset({"unavailable", "blocked"})
 LADDER = "LAD001"  # the check that runs the program as of each stage
 # Decided before the machine matters.
 PORTABLE = frozenset({"capture", "decomposition", "postgrad"})
+# By stage: what there is one of for each loop or engine.
+GROUP_COUNTS = {"codegen": "vector_kernels", "cache": "engine_hit"}
 # Counts whose entries are names of the micrograph (its dims), not of the compiler.
 LOCAL = frozenset({"recompiles"})
 # What kernels need, as the assembler decides it: more of one kernel's and less of another's have one reason.
@@ -52,12 +54,14 @@ class Change:
     was: Behaviour | None = None
     now: Behaviour | None = None
 
-    def with_other_loops(self) -> Change:
-        """The change in a compile whose groups differ, too: how many of its loops have vectors cannot be compared."""
-        if self.place.stage != "codegen" or self.was is not None:
+    def with_other_groups(self) -> Change:
+        """The change in a compile whose groups differ, too: how many of its loops have vectors, or how many of its engines
+        were found again, cannot be compared."""
+        counted = GROUP_COUNTS.get(self.place.stage)
+        if counted is None or self.was is not None:
             return self
         found = tuple(
-            fact._replace(rank=CODE) if fact.path[0] == "vector_kernels" and fact.rank == LOST else fact
+            fact._replace(rank=CODE) if fact.rank in (LOST, MORE, FEWER) and counted in fact.path else fact
             for fact in self.facts
         )
         return replace(self, facts=found, rank=min((fact.rank for fact in found), key=SEVERITY.index))
@@ -121,12 +125,16 @@ class Change:
         return self.transition() if self.was is not None else self.summary(1)
 
     def transition(self) -> str:
-        """`pass → fail (unfused)`, or `fails otherwise: unfused → crash`"""
+        """`pass → fail (unfused)`, `fails otherwise: unfused → crash`, or `still wrong: crash` where the old failure came
+        before this stage."""
         assert self.was is not None and self.now is not None
         report = f" {self.report}" if self.report else ""
+        if self.old.verdict == "blocked":
+            return f"still wrong: {', '.join(self.now.kinds[:2])}{report}"
         if self.was.rank and self.now.rank:
             return f"fails otherwise: {', '.join(self.was.kinds[:2])} → {', '.join(self.now.kinds[:2])}{report}"
-        kinds = [kind for kind in (self.now.kinds or self.was.kinds)[:3] if kind not in VERDICTS]
+        said = (self.old.verdict, self.new.verdict)
+        kinds = [kind for kind in (self.now.kinds or self.was.kinds)[:3] if kind not in said]
         return f"{self.old.verdict} → {self.new.verdict}" + (f" ({', '.join(kinds)})" if kinds else "") + report
 
     def texts(self) -> list[tuple[str, str, str]]:
@@ -231,6 +239,9 @@ def behaviour(entry: Entry) -> Behaviour:
     if not rank:
         return Behaviour("", ())
     kinds = {_kind(kind, detail) for kind, _, detail in findings(entry.line)}
+    said = (entry.line.get("said") or {}).get("verdict")
+    if not kinds and said in VERDICTS:  # an expected fallback is a fallback
+        return Behaviour(VERDICTS[said], (said,))
     if entry.verdict in ("fail", "xfail") and kinds:
         rank = min((KINDS.get(kind.split()[0] if kind else "", WRONG) for kind in kinds), key=SEVERITY.index)
     return Behaviour(rank, tuple(sorted(kinds)) or (entry.verdict,))

@@ -57,12 +57,13 @@ def encode(matrix: Matrix, placed: Placed) -> dict[str, Any]:
     strings = Strings(_limit(entry for _, _, entry in placed))
     words = [*LOOKS, *sorted({entry.verdict for entry in matrix.entries.values()} - {*LOOKS})]
     numbers = {word: index for index, word in enumerate(words)}
-    runs = {run: index for index, run in enumerate(matrix.runs)}
+    runs, others = {run: index for index, run in enumerate(matrix.runs)}, matrix.of_another_revision()
     sparse: dict[str, dict[int, Any]] = {
         "findings": {},
         "url": {},
         "flaky": {},
         "surprise": {},
+        "apart": dict.fromkeys((index for index, (_, key, _) in enumerate(placed) if key in others), 1),
         **{name: {} for name in facts.PLOTS},
     }
     plots = {stage: (name, fact) for name, (stage, fact) in facts.PLOTS.items()}

@@ -14,10 +14,11 @@ from typing import NamedTuple
 
 from conformance.report.address import Address, address
 from conformance.report.cause import Cause, causes, moved
-from conformance.report.change import UNSEEN, Change, Comparison, by_running
-from conformance.report.facts import BOOKKEEPING, CODE, LOST, MORE, WRONG
-from conformance.report.load import Loaded, no_collection
+from conformance.report.change import UNSEEN, Change, Comparison, behaviour, by_running
+from conformance.report.facts import BOOKKEEPING, CODE, FIXED, LOST, MORE, WRONG
+from conformance.report.load import Loaded, findings, no_collection
 from conformance.report.matrix import Entry, verdict
+from conformance.stage import STAGES, Stage
 
 LEVELS = (WRONG, LOST, MORE, CODE, "any")  # at which `--fail-on` can fail, the worst first
 Side = Mapping[Address, Entry]
@@ -83,10 +84,26 @@ def _compare(before: Side, after: Side, rules: Comparison) -> Diff:
             diff.same += 1
         else:
             compiles[place._replace(stage="")].append(change)
+    for place, changes in compiles.items():
+        changes += _fails_later(place, changes, before, after)
     diff.causes = causes([moved(place, changes) for place, changes in compiles.items()])
     shown = [Uncompared(reason, len(places), "/".join(min(places))) for reason, places in missing.items()]
     diff.uncompared = sorted(shown, key=lambda one: (-one.cells, one.reason))
     return diff
+
+
+def _fails_later(place: Address, changes: list[Change], before: Side, after: Side) -> list[Change]:
+    """What is wrong now at a stage that the old failure did not let be reached: the compile is not right yet. What a cache
+    serves to others is no part of the compile."""
+    fixed = [change for change in changes if change.rank == FIXED and change.was is not None]
+    for at in [place._replace(stage=stage.value) for stage in STAGES if stage is not Stage.CACHE] if fixed else ():
+        old, new = before.get(at), after.get(at)
+        if old is None or new is None or old.verdict != "blocked" or new.verdict in UNSEEN or not findings(new.line):
+            continue
+        now = behaviour(new)
+        if now.rank == WRONG:
+            return [Change(at, WRONG, old, new, was=fixed[0].was, now=now)]
+    return []
 
 
 def _played(side: Side) -> dict[Address, bool]:

@@ -48,6 +48,11 @@ class Loaded(record.Run):
         return sanitize.name(self.header.get("started"))
 
     @property
+    def dirty(self) -> bool:
+        """Was it made from a checkout with changes that no commit has?"""
+        return sanitize.name(self.header.get("commit")).endswith("-dirty")
+
+    @property
     def torch(self) -> str:
         return sanitize.name(self.env.get("torch"))
 

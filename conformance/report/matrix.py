@@ -45,6 +45,16 @@ class Key(NamedTuple):
         return Address(self.stage, self.column.backend, self.column.target, self.micrograph)
 
 
+class Recorded(NamedTuple):
+    """Of the records of a column: the days of the first and the last, how many revisions of the suite, and whether one
+    was made from a checkout with changes that no commit has."""
+
+    first: str
+    last: str
+    revisions: int
+    dirty: bool
+
+
 class Entry(NamedTuple):
     """A cell of one run."""
 
@@ -81,12 +91,43 @@ class Matrix:
         """The newest version of each series: what a reader wants to see first."""
         return [columns[-1] for columns in self.series()]
 
+    def recorded(self) -> dict[Column, Recorded]:
+        """When and from what the cells of each column were recorded."""
+        runs: dict[Column, dict[Loaded, None]] = {column: {} for column in self.columns}
+        for key, entry in self.entries.items():
+            runs[key.column][entry.run] = None
+        return {column: _recorded(list(found)) for column, found in runs.items()}
+
+    def of_another_revision(self) -> set[Key]:
+        """The cells that cannot be drawn in one line with the newest of their series: other code of the suite made
+        their facts, or the micrograph was another."""
+        places = {column: at for at, column in enumerate(self.columns)}
+        lines: dict[tuple[object, ...], list[Key]] = defaultdict(list)
+        for key in self.entries:
+            lines[key.column.series, key.stage, key.micrograph].append(key)
+        found: set[Key] = set()
+        for keys in lines.values():
+            made = {key: self._made_by(key) for key in keys} if len(keys) > 1 else {}
+            newest = max(keys, key=lambda key: places[key.column])
+            found.update(key for key, by in made.items() if by != made[newest])
+        return found
+
+    def _made_by(self, key: Key) -> tuple[object, ...]:
+        entry = self.entries[key]
+        return entry.run.producer(key.stage, key.column.backend), entry.line.get("micrograph")
+
     def sides(self) -> dict[Column, dict[Address, Entry]]:
         """The cells of each column, as `diff.compare` takes them."""
         found: dict[Column, dict[Address, Entry]] = {column: {} for column in self.columns}
         for key, entry in self.entries.items():
             found[key.column][key.place] = entry
         return found
+
+
+def _recorded(runs: Sequence[Loaded]) -> Recorded:
+    days = sorted(run.started[:10] for run in runs)
+    revisions = {run.suite for run in runs}
+    return Recorded(days[0], days[-1], len(revisions), any(run.dirty for run in runs))
 
 
 def combine(runs: Sequence[Loaded], apart: Sequence[str] = ()) -> Matrix:

@@ -146,7 +146,9 @@ def _before_and_after(change: Change) -> Iterator[Block]:
         before, after = change.old.run.text(old), change.new.run.text(new)
         if before is None or after is None:
             continue
-        old_lines, new_lines = (sanitize.text(text, 200_000).splitlines() for text in (before, after))
+        old_lines, new_lines = (
+            [line.rstrip() for line in sanitize.text(text, 200_000).splitlines()] for text in (before, after)
+        )
         lines = difflib.unified_diff(old_lines, new_lines, lineterm="", n=1)
         different = [line for line in lines if not line.startswith(("---", "+++"))]
         more = [f"… and {counted(len(different) - EXCERPT, 'more line')}"] if len(different) > EXCERPT else []

@@ -31,9 +31,12 @@ def write_page(
     texts: bool = True,
     any_revision: bool = False,
     pairs: Sequence[tuple[Column, Column]] = (),
+    opens: str = "",
+    only_changed: bool = False,
 ) -> None:
     """Write the page. texts: with graphs and code. pairs: the columns to compare, where it is not for the reader to
-    choose."""
+    choose. opens: the view to open on (default: what moved). only_changed: of the operators, those that differ between
+    versions, until the reader asks for all."""
     with no_collection():
         placed = order(matrix)
         evidence = Evidence(texts)
@@ -47,6 +50,7 @@ def write_page(
             "chunk": evidence.facts([entry for _, _, entry in placed]),
         }
         data["views"] = {view.name: {"label": view.label, "data": found} for view, found in views}
+        data |= {"opens": opens, "only_changed": only_changed}
         data["problems"] = [*matrix.problems[:100], *evidence.problems()]
         scripts = [*(f"{name}.js" for name in SCRIPTS), *(view.script for view in VIEWS), "main.js"]
         path.write_text(
@@ -80,7 +84,7 @@ def static(name: str) -> Markup:
 
 
 def _head(matrix: Matrix, title: str) -> dict[str, Any]:
-    latest = set(matrix.latest())
+    latest, recorded = set(matrix.latest()), matrix.recorded()
     return {
         "schema": "conformance-page/2",
         "title": title,
@@ -91,5 +95,6 @@ def _head(matrix: Matrix, title: str) -> dict[str, Any]:
             [column.backend, column.target, column.version, column.machine, int(column in latest)]
             for column in matrix.columns
         ],
+        "recorded": [list(recorded[column]) for column in matrix.columns],
         "rows": matrix.rows,
     }

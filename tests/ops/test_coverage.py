@@ -86,9 +86,8 @@ def test_a_record_without_operators_is_named(tmp_path: Path) -> None:
 
 
 def test_the_three_documents(old: Run, new: Run, tmp_path: Path) -> None:
-    table = coverage([old, new])
     for suffix in ("json", "md", "html"):
-        write(table, tmp_path / f"ops.{suffix}", "Operators")
+        write([old, new], tmp_path / f"ops.{suffix}")
     data = json.loads((tmp_path / "ops.json").read_text())
     assert data["operators"]["put"]["0"] == {
         "is": "wrong",
@@ -100,7 +99,7 @@ def test_the_three_documents(old: Run, new: Run, tmp_path: Path) -> None:
     page = (tmp_path / "ops.html").read_text()
     assert "<script" in page and "put" in page and "https://" not in page
     with pytest.raises(UsageError, match=r"ops\.txt"):
-        write(table, tmp_path / "ops.txt", "Operators")
+        write([old, new], tmp_path / "ops.txt")
 
 
 def test_the_check_of_a_dead_process_is_the_declared_one() -> None:

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from conformance.report.load import Loaded, load
-from tests.support.browser import chromium, phone, tab  # noqa: F401
+from tests.support.browser import axe, chromium, phone, tab  # noqa: F401
 from tests.support.samples import Write, write_record
 
 

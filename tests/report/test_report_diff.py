@@ -313,6 +313,16 @@ def test_loops_with_vectors_are_counted_only_where_the_loops_are_the_same(run_of
     assert moved(compiled(1, 4), compiled(2, 4)) == [("code", "codegen")]
 
 
+def test_hits_of_the_cache_are_counted_only_where_the_engines_are_the_same(run_of: RunOf) -> None:
+    def compiled(engines: int, hits: int) -> list[dict[str, Any]]:
+        return compile_of(
+            "a.b", "torch_tensorrt", "sm_90", fusion={"engines": engines}, cache={"again": {"engine_hit": hits}}
+        )
+
+    assert ranks(run_of, compiled(2, 2), compiled(1, 1)) == ["fewer"]
+    assert ranks(run_of, compiled(2, 2), compiled(2, 1)) == ["more"]
+
+
 def test_what_it_led_to_is_said_with_the_first_stage(run_of: RunOf) -> None:
     blocked = dict.fromkeys(("codegen", "runtime", "cache"), "blocked")
     old = compile_of(
@@ -386,6 +396,24 @@ def test_new_failures_come_before_those_that_failed_otherwise(run_of: RunOf) -> 
         ("wrong", "runtime", "pass → fail (wrong_result)", 1),
         ("wrong", "runtime", "fails otherwise: unfused → wrong_result", 3),
     ]
+
+
+def test_mended_at_one_stage_and_wrong_at_a_later_one_is_not_fixed(run_of: RunOf) -> None:
+    """The old failure did not let decomposition be reached; that it is wrong there is no fix for a user."""
+    old = compile_of("norm.a", "inductor", "cpu", {"capture": "xfail", **dict.fromkeys(STAGES[1:], "blocked")})
+    old[0]["findings"] = [finding("wrong_result", "0.1 off")]
+    new = compile_of("norm.a", "inductor", "cpu", {"decomposition": "fail", **dict.fromkeys(STAGES[2:], "blocked")})
+    new[1]["findings"] = [finding("lost_alias", "output 0 shares storage with input 0")]
+    found = between(run_of("old.jsonl", old, torch="2.11.0"), run_of("new.jsonl", new, torch="2.15.0"))
+    assert [(cause.rank, cause.stage, cause.otherwise) for cause in found.causes] == [("wrong", "capture", True)]
+    assert found.causes[0].headline == "decomposition still wrong: lost_alias after xfail → pass (wrong_result)"
+
+
+def test_an_expected_fallback_is_a_fallback_and_not_wrong(run_of: RunOf) -> None:
+    old = [cell("fusion/torch_tensorrt/sm_90/norm.a")]
+    new = [cell("fusion/torch_tensorrt/sm_90/norm.a", "xfail", said={"verdict": "fallback", "reason": "no converter"})]
+    found = between(run_of("old.jsonl", old, torch="2.11.0"), run_of("new.jsonl", new, torch="2.14.1"))
+    assert causes(found) == [("lost", "fusion", "pass → xfail (fallback)", 1)]
 
 
 def test_backends_and_targets_can_be_compared_with_each_other(run_of: RunOf) -> None:

@@ -5,11 +5,15 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
+import pytest
+
+from conformance import record
+from conformance.ops import coverage
 from conformance.report.load import load
 from conformance.report.matrix import combine
 from conformance.report.operators import operators
 from conformance.report.page import write_page
-from tests.support.browser import Tab
+from tests.support.browser import Tab, serious
 from tests.support.samples import Write, cell, finding
 
 
@@ -69,3 +73,23 @@ def test_the_view(write: Write, tmp_path: Path, tab: Tab) -> None:
     assert page.locator(".operators tbody th").all_inner_texts() == ["put"]
     page.locator(".operators button").first.click()
     assert "stride (3, 1)" in page.locator("#panel").inner_text()
+
+
+def test_the_report_of_a_sweep_is_this_page_opened_on_what_changed(write: Write, tmp_path: Path, tab: Tab) -> None:
+    path = tmp_path / "ops.html"
+    coverage.write([record.read(file) for file in records(write)], path, changed=True)
+    page = tab.open(path)
+    assert page.locator("#views [aria-current=page]").inner_text() == "Operators"
+    assert page.locator(".operators tbody th").all_inner_texts() == ["put"]
+    page.get_by_label("only what differs between versions").uncheck()
+    assert page.locator(".operators tbody th").all_inner_texts() == ["mm", "put"]
+    page.fill("#q", "stride (3, 1)")
+    assert page.locator(".operators tbody th").all_inner_texts() == ["put"]
+
+
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+def test_axe_finds_nothing_serious(write: Write, tmp_path: Path, chromium: Any, axe: str, scheme: str) -> None:
+    write_page(combine(load(records(write))), tmp_path / "page.html", opens="operators")
+    tab = Tab(chromium, 1400, 900, color_scheme=scheme)
+    assert serious(tab.open(tmp_path / "page.html"), axe) == []
+    tab.context.close()

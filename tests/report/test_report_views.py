@@ -4,9 +4,6 @@ reader."""
 from __future__ import annotations
 
 import json
-import shutil
-import subprocess
-import tarfile
 from pathlib import Path
 from typing import Any
 
@@ -17,7 +14,7 @@ from conformance.report.commands import diff as diff_command
 from conformance.report.load import load
 from conformance.report.matrix import combine
 from conformance.report.page import write_page
-from tests.support.browser import Tab
+from tests.support.browser import Tab, serious
 from tests.support.samples import Write, cell, compile_of, finding
 
 GRAPH = """def forward(self, x: "f32[8]"):
@@ -321,24 +318,6 @@ def test_the_answer_is_the_first_thing_on_a_phone(made: Path, phone: Tab) -> Non
 # --------------------------------------------------------------------------------- keyboard, screen reader
 
 
-@pytest.fixture(scope="session")
-def axe(tmp_path_factory: pytest.TempPathFactory) -> str:
-    """The source of axe-core, fetched by npm and never part of this repository."""
-    if shutil.which("npm") is None:
-        pytest.skip("no npm here to fetch axe-core")
-    folder = tmp_path_factory.mktemp("axe")
-    try:
-        done = subprocess.run(["npm", "pack", "axe-core@4"], cwd=folder, capture_output=True, text=True, timeout=120)
-    except subprocess.TimeoutExpired:
-        pytest.skip("npm did not fetch axe-core within 120 s")
-    if done.returncode:
-        pytest.skip(f"npm cannot fetch axe-core: {done.stderr.strip().splitlines()[-1:]}")
-    with tarfile.open(next(folder.glob("axe-core-*.tgz"))) as packed:
-        file = packed.extractfile("package/axe.min.js")
-        assert file is not None
-        return file.read().decode()
-
-
 @pytest.mark.parametrize("scheme", ["light", "dark"])
 @pytest.mark.parametrize("width", [1400, 390])
 def test_axe_finds_nothing_serious(made: Path, chromium: Any, axe: str, scheme: str, width: int) -> None:
@@ -351,12 +330,7 @@ def test_axe_finds_nothing_serious(made: Path, chromium: Any, axe: str, scheme: 
         if view in CLICKED:
             page.locator(CLICKED[view]).click()
             page.wait_for_function("() => !document.querySelector('[aria-busy=true]')")
-        page.evaluate(axe)
-        found = page.evaluate("axe.run(document, {resultTypes: ['violations']})")["violations"]
-        serious = [(one["id"], one["nodes"][0]["html"][:160], one["nodes"][0]["failureSummary"][:300]) for one in found]
-        assert [
-            one for one, full in zip(serious, found, strict=True) if full["impact"] in ("serious", "critical")
-        ] == [], view
+        assert serious(page, axe) == [], view
     tab.context.close()
 
 
@@ -374,3 +348,32 @@ def test_everything_can_be_reached_with_the_keyboard(made: Path, tab: Tab) -> No
     assert page.is_hidden("#panel") and page.evaluate("document.activeElement.className") == "name"
     page.keyboard.press("/")
     assert page.evaluate("document.activeElement.id") == "q"
+
+
+def test_versions_of_two_revisions_of_the_suite_are_no_line(write: Write, tmp_path: Path, tab: Tab) -> None:
+    """Other code made the older record's facts: that they differ says nothing about the compiler, and nothing is drawn."""
+    lines = [cell("fusion/inductor/cpu/norm.rms", "pass", observation={"kernels": n}) for n in (1, 2)]
+    old = write(
+        "old.jsonl", lines[:1], torch="2.11.0", suite="aaa", commit="0123456-dirty", started="2026-11-15T08:00:00"
+    )
+    new = write("new.jsonl", lines[1:], torch="2.15.0", suite="bbb", commit="89abcde", started="2026-11-16T08:00:00")
+    write_page(combine(load([old, new])), tmp_path / "page.html")
+    page = tab.open(tmp_path / "page.html")
+    assert "2026-11-15 to 2026-11-16, dirty tree, each of another revision of the suite" in page.inner_text(
+        ".axis .label"
+    )
+    assert "not comparable" in page.inner_text(".versions")
+    page.click("#views [data-view=trends]")
+    assert page.locator(".trend").count() == 0
+    assert "1 compile is not drawn: another revision" in page.inner_text("#view")
+    page.click("#views [data-view=matrix]")
+    assert "2026-11-16" in page.inner_text("#head")
+
+
+def test_a_cause_stays_readable_beside_the_panel(write: Write, tmp_path: Path, tab: Tab) -> None:
+    write_page(combine(load(records(write))), tmp_path / "page.html")
+    page = tab.open(tmp_path / "page.html")
+    page.click(".cause >> nth=0")
+    page.click(".cause[open] button.name >> nth=0")
+    assert page.locator("#panel").is_visible()
+    assert page.locator(".cause .what").first.bounding_box()["width"] > 250

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import shutil
+import subprocess
+import tarfile
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -76,3 +78,32 @@ def phone(chromium: Any) -> Iterator[Tab]:
     tab.context.close()
     assert tab.faults == []
     assert tab.outside == []
+
+
+@pytest.fixture(scope="session")
+def axe(tmp_path_factory: pytest.TempPathFactory) -> str:
+    """The source of axe-core, fetched by npm and never part of this repository."""
+    if shutil.which("npm") is None:
+        pytest.skip("no npm here to fetch axe-core")
+    folder = tmp_path_factory.mktemp("axe")
+    try:
+        done = subprocess.run(["npm", "pack", "axe-core@4"], cwd=folder, capture_output=True, text=True, timeout=120)
+    except subprocess.TimeoutExpired:
+        pytest.skip("npm did not fetch axe-core within 120 s")
+    if done.returncode:
+        pytest.skip(f"npm cannot fetch axe-core: {done.stderr.strip().splitlines()[-1:]}")
+    with tarfile.open(next(folder.glob("axe-core-*.tgz"))) as packed:
+        file = packed.extractfile("package/axe.min.js")
+        assert file is not None
+        return file.read().decode()
+
+
+def serious(page: Any, axe: str) -> list[tuple[str, str, str]]:
+    """What axe-core finds on a page that is serious or worse: the rule, the element, and how to mend it."""
+    page.evaluate(axe)
+    found = page.evaluate("axe.run(document, {resultTypes: ['violations']})")["violations"]
+    return [
+        (one["id"], one["nodes"][0]["html"][:160], one["nodes"][0]["failureSummary"][:300])
+        for one in found
+        if one["impact"] in ("serious", "critical")
+    ]

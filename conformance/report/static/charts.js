@@ -36,13 +36,13 @@ function waterfall(parts, {width = 520, scale = 0, labels = 120} = {}) {
   return s("svg", {class: "waterfall", width, height: parts.length * 18 + 6, viewBox: `0 0 ${width} ${parts.length * 18 + 6}`, role: "img", "aria-label": label}, rows.flat());
 }
 
-// Points over the versions of one series, for one micrograph.
+// Points over the versions of one series, for one micrograph. What another revision of the suite recorded is no point of the line.
 function plotsOf(row, columns) {
   const point = (stage, table) => columns.map(c => {
     const i = D.cellAt(row, c, D.stages.indexOf(stage));
-    return [versionOf(c), D.stages.includes(stage) && i >= 0 ? D[table].get(i) ?? null : null];
+    return [versionOf(c), D.stages.includes(stage) && i >= 0 && !D.apart.has(i) ? D[table].get(i) ?? null : null];
   });
-  const time = columns.map(c => [versionOf(c), compileMillis(row, c)]);
+  const time = columns.map(c => [versionOf(c), D.stages.some((_, m) => D.apart.has(D.cellAt(row, c, m))) ? null : compileMillis(row, c)]);
   return {kernels: point("fusion", "kernels"), matches: point("postgrad", "matches"), time};
 }
 function compileMillis(row, column) {

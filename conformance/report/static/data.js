@@ -23,7 +23,7 @@ function unpack(raw) {
     const at = (row * wide + column) * deep + stage;
     return index ? index[at] : places.get(at) ?? -1;
   };
-  for (const name of ["findings", "url", "flaky", "surprise", "kernels", "matches"]) {
+  for (const name of ["findings", "url", "flaky", "surprise", "apart", "kernels", "matches"]) {
     const [cells, values] = raw[name];
     data[name] = new Map(cells.map((at, k) => [at, values[k]]));
   }
@@ -51,6 +51,13 @@ const joined = (...parts) => parts.filter(Boolean).join(" ");
 const seriesLabel = c => joined(backendOf(c), targetOf(c), machineOf(c));
 const columnLabel = c => joined(backendOf(c), targetOf(c), versionOf(c), machineOf(c));
 const seriesOf = c => D.columns.flatMap((_, k) => seriesLabel(k) === seriesLabel(c) ? [k] : []);
+const dayRange = (first, last) => first && last && first !== last ? `${first} to ${last}` : last || first;
+// When a column was recorded, and what of it cannot be made again.
+function recordedOf(c) {
+  const [first, last, revisions, dirty] = D.recorded[c];
+  return [dayRange(first, last), revisions > 1 ? `${revisions} revisions` : "", dirty ? "dirty tree" : ""].filter(Boolean).join(", ");
+}
+const dayOf = c => joined(D.recorded[c][1], D.recorded[c][3] && "dirty");
 const cellName = i => [D.stages[D.stage[i]], backendOf(D.column[i]), targetOf(D.column[i]), D.rows[D.row[i]]].join("/");
 const reasonOf = i => D.strings[D.reason[i]];
 const isUnexpected = i => Boolean(D.surprise.get(i) ?? D.verdicts[D.verdict[i]][3]);

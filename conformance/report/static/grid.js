@@ -16,7 +16,7 @@ function layout() {
 }
 // A group is as wide as its signs, but never narrower than its heading needs.
 const groupPitch = () => pitch;
-const headingLines = c => [[targetOf(c), versionOf(c)].filter(Boolean).join(" · "), machineOf(c)].filter(Boolean);
+const headingLines = c => [[targetOf(c), versionOf(c)].filter(Boolean).join(" · "), machineOf(c), dayOf(c)].filter(Boolean);
 const cellLeft = (k, m) => nameWidth + k * groupPitch() + m * CELL;
 
 function paintGrid() {
@@ -37,7 +37,7 @@ function paintHead(left, right) {
   parts[0].style.width = nameWidth + "px";
   for (let k = left; k < right; k++) {
     const c = shown.columns[k], [pass, all] = shown.byColumn[c];
-    const group = h("div", {class: "group", title: `${columnLabel(c)}: ${count(pass)} of ${count(all)} cells pass`},
+    const group = h("div", {class: "group", title: `${columnLabel(c)}: ${count(pass)} of ${count(all)} cells pass; recorded ${recordedOf(c)}`},
       h("b", {}, backendOf(c)), headingLines(c).map(text => h("span", {}, text)), h("span", {}, `${count(pass)} of ${count(all)}`),
       h("div", {class: "letters"}, shown.stages.map((stage, m) =>
         h("i", {title: D.stages[stage], class: active && active.group === k && active.stage === m ? "at" : null}, D.letters[stage]))));
@@ -45,7 +45,7 @@ function paintHead(left, right) {
     group.style.width = groupPitch() - 8 + "px";
     parts.push(group);
   }
-  head.classList.toggle("tall", shown.columns.some(machineOf));
+  head.style.setProperty("--lines", Math.max(1, ...shown.columns.map(c => headingLines(c).length)));
   head.replaceChildren(...parts);
 }
 

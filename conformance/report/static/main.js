@@ -2,9 +2,11 @@
 function about() {
   const torch = [...new Set(D.runs.map(run => run.torch.split("+")[0]).filter(Boolean))].sort((a, b) => a.localeCompare(b, "en", {numeric: true}));
   const suites = [...new Set(D.runs.map(run => run.suite).filter(Boolean))];
-  const parts = [counted(D.rows.length, "micrograph"), torch.length > 4 ? `torch ${torch[0]} … ${torch.at(-1)}` : torch.length ? "torch " + torch.join(", ") : "",
+  const days = D.runs.map(run => run.started.slice(0, 10)).filter(Boolean).sort();
+  const operators = D.views.operators?.data.rows.length ?? 0, micrographs = D.rows.filter(name => !operators || !name.startsWith("ops.")).length;
+  const parts = [micrographs ? counted(micrographs, "micrograph") : "", operators ? counted(operators, "operator") : "", torch.length > 4 ? `torch ${torch[0]} … ${torch.at(-1)}` : torch.length ? "torch " + torch.join(", ") : "",
     suites.length === 1 ? "suite " + suites[0].slice(0, 12) : suites.length > 1 ? `${suites.length} suite revisions` : "",
-    D.runs.length > 1 ? `${D.runs.length} records` : D.runs[0]?.started.slice(0, 10)];
+    D.runs.length > 1 ? `${D.runs.length} records` : "", dayRange(days[0], days.at(-1))];
   document.getElementById("about").textContent = parts.filter(Boolean).join(" · ");
   document.getElementById("legend").textContent = stageLegend();
   if (D.problems.length) {

@@ -55,7 +55,7 @@ function axis(pairs) {
         "aria-label": `${versionOf(c) || "unknown"}: ${told}${role ? `, the ${role} one` : ""}`, title: came ? `Against ${versionOf(columns[k - 1])}: ${told}` : "the first version",
         onclick: () => came && change({pair: pairKey(came)})}, h("b", {}, versionOf(c) || "unknown"), h("span", {}, came ? cameSigns(came) : " "));
     });
-    return h("div", {class: "series"}, h("div", {class: "label"}, seriesLabel(columns[0])), h("div", {class: "versions"}, boxes), pair ? chooser(columns, pair) : null);
+    return h("div", {class: "series"}, h("div", {class: "label"}, seriesLabel(columns[0]), h("span", {class: "soft"}, recordedLine(columns))), h("div", {class: "versions"}, boxes), pair ? chooser(columns, pair) : null);
   });
   const box = h("details", {class: "axis", open: axisOpen ?? !narrow.matches}, h("summary", {}, `Versions of ${lines.length} series`), lines,
     state.pair ? h("button", {type: "button", class: "quiet", onclick: () => change({pair: ""})}, "All: the two newest of each") : null);
@@ -63,8 +63,15 @@ function axis(pairs) {
   return box;
 }
 
+// When the records of a series were made; and that they cannot be compared, where no two of them can.
+function recordedLine(columns) {
+  const days = columns.flatMap(c => D.recorded[c].slice(0, 2)).filter(Boolean).sort(), dirty = columns.some(c => D.recorded[c][3]);
+  const apart = MOVED.pairs.filter(pair => columns.includes(pair.new)).every(pair => !pair.cells[1]);
+  return [dayRange(days[0], days.at(-1)), dirty ? "dirty tree" : "", apart ? "each of another revision of the suite" : ""].filter(Boolean).join(", ");
+}
+
 const cameCounts = pair => MOVED.classes.map((_, rank) => pair.causes.filter(cause => cause.rank === rank).length);
-const cameSigns = pair => cameCounts(pair).map((n, rank) => n && MOVED.classes[rank][0] !== BOOKKEEPING ? `${MOVED.classes[rank][2]}${n}` : "").filter(Boolean).join(" ") || (pair.cells[1] ? "=" : "?");
+const cameSigns = pair => cameCounts(pair).map((n, rank) => n && MOVED.classes[rank][0] !== BOOKKEEPING ? `${MOVED.classes[rank][2]}${n}` : "").filter(Boolean).join(" ") || (pair.cells[1] ? "=" : "not comparable");
 const describeCame = pair => cameCounts(pair).map((n, rank) => n ? `${n} ${MOVED.classes[rank][1]}` : "").filter(Boolean).join(", ") || (pair.cells[1] ? "nothing moved" : "nothing could be compared");
 
 function chooser(columns, pair) {

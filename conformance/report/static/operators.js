@@ -1,5 +1,5 @@
 // Operators: a row an operator, a column a dtype, compiler and version; how each fares in one sign.
-const operatorChoice = {bad: false, changed: false};
+const operatorChoice = {bad: false, changed: D.only_changed};
 
 // Columns that differ in the version only: does one of them say something else?
 function operatorChanged(at, across) {
@@ -11,9 +11,11 @@ function operatorChanged(at, across) {
   return [...families.values()].some(family => family.size > 1);
 }
 
+const operatorText = i => [reasonOf(i), ...(D.findings.get(i) ?? []).flat().map(part => D.strings[part])].join(" ").toLowerCase();
+
 function operatorsView({words, across, rows}) {
   const columns = across.map((_, k) => k).filter(k => seriesWanted(across[k][0])), q = state.q.trim().toLowerCase(), wide = new Set(columns);
-  const found = rows.map(([name, at]) => [name, at.filter(one => wide.has(one[0]))]).filter(([name, at]) => at.length && (!q || name.toLowerCase().includes(q))
+  const found = rows.map(([name, at]) => [name, at.filter(one => wide.has(one[0]))]).filter(([name, at]) => at.length && (!q || name.toLowerCase().includes(q) || at.some(one => operatorText(one[3]).includes(q)))
     && (!operatorChoice.bad || at.some(one => words[one[1]][4])) && (!operatorChoice.changed || operatorChanged(at, across)));
   const choice = (name, label) => h("label", {}, h("input", {type: "checkbox", checked: operatorChoice[name] ? "" : null, onchange: event => { operatorChoice[name] = event.target.checked; paintView(); }}), " ", label);
   const heads = columns.map(k => h("th", {scope: "col", title: `${columnLabel(across[k][0])}, ${across[k][1]}`}, h("span", {}, `${across[k][1]} ${versionOf(across[k][0])}`)));

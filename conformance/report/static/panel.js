@@ -76,6 +76,7 @@ function overVersions(i) {
   const columns = seriesOf(D.column[i]);
   if (columns.length < 2) return [];
   const {kernels, matches, time} = plotsOf(D.row[i], columns);
+  if (time.filter(point => point[1] != null).length < 2) return [];
   return [h("h3", {}, "Over versions"), h("div", {class: "plots"}, sparkline("kernels", kernels), sparkline("matches", matches), sparkline("time", time, seconds, false))];
 }
 

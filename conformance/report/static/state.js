@@ -7,7 +7,7 @@ const ALL = "*";  // every version; without a choice, the newest of each series
 // Views in their order; those of `D.views` are there only when the page has data for them.
 const VIEWS = new Map();
 function addView(name, draw) { if (name in D.views) VIEWS.set(name, {label: D.views[name].label, draw: () => draw(D.views[name].data)}); }
-const firstView = () => VIEWS.has("moved") ? "moved" : "matrix";
+const firstView = () => [D.opens, "moved", "matrix"].find(name => VIEWS.has(name));
 
 function emptyState() {
   return {view: firstView(), q: "", only: "", cell: "", pair: "", ...Object.fromEntries(SETS.map(name => [name, new Set()]))};

@@ -1,13 +1,19 @@
 // Public reports: a row a report, a column a release and target; alive, fixed, or not observable.
 function upstreamView({states, reports}) {
   const columns = [...new Set(reports.flatMap(report => report.at.map(one => one[0])))].filter(seriesWanted).sort((a, b) => a - b), q = state.q.trim().toLowerCase();
-  const found = reports.filter(report => !q || joined(report.name, report.title).toLowerCase().includes(q)).filter(report => report.at.some(one => columns.includes(one[0])));
+  const found = reports.filter(report => !q || joined(report.name, report.title).toLowerCase().includes(q)).filter(report => report.at.some(one => columns.includes(one[0])))
+    .sort((a, b) => worstNow(a, columns) - worstNow(b, columns) || b.at.length - a.at.length);
   const heads = columns.map(c => h("th", {scope: "col"}, backendOf(c), h("br"), joined(targetOf(c), machineOf(c)), h("br"), versionOf(c)));
   const counts = states.map(([word, sign, meaning], k) => h("span", {class: "chip", title: meaning}, h("i", {class: "sign u-" + k, "aria-hidden": "true"}, sign), word,
     h("b", {}, count(found.filter(report => report.at.some(one => one[1] === k && columns.includes(one[0]))).length))));
-  return [h("h2", {}, "Upstream reports"), h("p", {class: "lead"}, "What each release does with a public report: measured here, never declared."), h("div", {class: "chips"}, counts),
+  return [h("h2", {}, "Upstream reports"), h("p", {class: "lead"}, "What each release does with a public report: measured here, never declared. What is alive in the newest comes first."), h("div", {class: "chips"}, counts),
     h("div", {class: "wide", tabindex: 0}, h("table", {class: "reports"}, h("thead", {}, h("tr", {}, h("th", {scope: "col"}, "report"), h("th", {scope: "col"}, "stage"), heads)),
       h("tbody", {}, found.map(report => reportRow(report, columns, states)))))];
+}
+
+// The first of the states (alive, fixed, …) that the newest version of some series is in: what is alive now comes first, then what most columns show.
+function worstNow(report, columns) {
+  return Math.min(9, ...report.at.filter(one => D.columns[one[0]][4] && columns.includes(one[0])).map(one => one[1]));
 }
 
 function reportRow(report, columns, states) {

@@ -25,10 +25,12 @@ function trendsView() {
   const several = seriesShown().filter(columns => columns.length > 1);
   if (!several.length) return [h("h2", {}, "Over versions"), h("p", {class: "lead"}, "This page was made of one version of each backend, target and machine. Give several records to see what moved between them: conformance matrix 2.11.jsonl 2.15.jsonl -o matrix.html")];
   const rows = shown.lines.filter(line => line >= 0), found = [];
+  let apart = 0;
   for (const row of rows) for (const columns of several) {
-    const plots = plotsOf(row, columns);
+    const plots = plotsOf(row, columns), points = plots.time.filter(point => point[1] != null).length;
     const weight = (moves(plots.kernels) ? 2 : 0) + (moves(plots.matches) ? 2 : 0);
-    if (plots.time.some(point => point[1] != null)) found.push({row, columns, plots, weight});
+    if (points > 1) found.push({row, columns, plots, weight});
+    else if (points && columns.filter(c => compileMillis(row, c) != null).length > 1) apart++;
   }
   const changed = found.filter(one => one.weight).length;
   found.sort((a, b) => b.weight - a.weight);
@@ -37,6 +39,7 @@ function trendsView() {
     sparkline("kernels", plots.kernels), sparkline("matches", plots.matches), sparkline("time", plots.time, seconds, false)));
   return [h("h2", {}, "Over versions"),
     h("p", {class: "lead"}, `Kernels or matches moved in ${count(changed)} of ${counted(found.length, "compile")}; those come first. A red point differs from the version before it. Machines are never mixed.` +
+      (apart ? ` ${counted(apart, "compile")} ${apart === 1 ? "is" : "are"} not drawn: another revision of the suite recorded the older versions.` : "") +
       (found.length > TREND_ROWS ? ` The first ${TREND_ROWS} are drawn; filter to see others.` : "")), ...items];
 }
 
