@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 import traceback
 from collections.abc import Iterator
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import torch
 
@@ -76,7 +76,7 @@ def around(watch: Watch, wrong: list[oracle.Difference], ref: oracle.Reference) 
     analysis = "\n".join(watch.payloads("aot_forward_graph_fw_metadata"))
     if kinds == {Kind.LOST_ALIAS}:
         noticed = re.search(r"OutputType\.(alias_of|is_input)", analysis)
-        return Stage.RUNTIME if noticed else Stage.DECOMPOSITION
+        return Stage.RUNTIME if noticed else Stage.POSTGRAD if _joint_shares(watch) else Stage.DECOMPOSITION
     if kinds == {Kind.LOST_MUTATION}:
         written = sum(graphs.written_inputs(gm) for gm in watch.aot) >= len({d.where for d in wrong})
         return Stage.RUNTIME if written and _graph_wrote_it(watch, wrong, ref) else _graph_or_pass(watch)
@@ -117,30 +117,52 @@ def _same(got: Any, want: torch.Tensor) -> bool:
 
 
 def _joint_differs(watch: Watch) -> bool:
-    """Did the joint passes change what a graph computes? Both graphs are run on the same made-up values."""
+    """Did the joint passes change what a graph computes?"""
+    return any(
+        isinstance(want, torch.Tensor) and want.shape == got.shape and list(oracle.value_differences("", got, want))
+        for before, after in _before_and_after_joint(watch)
+        for want, got in zip(before.outputs, after.outputs, strict=False)
+    )
+
+
+def _joint_shares(watch: Watch) -> bool:
+    """Do the joint passes give an input itself, or a view of it, where the traced graph computes a new tensor?"""
+    return any(before.shared() != after.shared() for before, after in _before_and_after_joint(watch))
+
+
+class _GraphRun(NamedTuple):
+    inputs: list[Any]
+    outputs: list[Any]
+
+    def shared(self) -> list[bool]:
+        """Of each output: is its memory an input's?"""
+        storages = {_storage(value) for value in self.inputs} - {0}
+        return [_storage(value) in storages for value in self.outputs]
+
+
+def _storage(value: Any) -> int:
+    return value.untyped_storage().data_ptr() if isinstance(value, torch.Tensor) else 0
+
+
+def _before_and_after_joint(watch: Watch) -> Iterator[tuple[_GraphRun, _GraphRun]]:
+    """Each graph before the joint passes and after them, run on the same made-up values."""
     for before, after in zip(watch.aot, watch.joint, strict=False):
         values = [_made(node.meta.get("val")) for node in before.graph.nodes if node.op == "placeholder"]
         if any(value is None for value in values):
             continue
         try:
             with torch.no_grad():
-                want, got = (_flat_run(gm, values) for gm in (before, after))
+                runs = _flat_run(before, values), _flat_run(after, values)
         except Exception:  # made-up values that the graph does not take say nothing
             continue
-        flat = [pytree.tree_leaves(x) for x in (got, want)]
-        if any(
-            isinstance(w, torch.Tensor) and w.shape == g.shape and list(oracle.value_differences("", g, w))
-            for g, w in zip(*flat, strict=False)
-        ):
-            return True
-    return False
+        yield runs
 
 
-def _flat_run(gm: torch.fx.GraphModule, values: list[Any]) -> Any:
+def _flat_run(gm: torch.fx.GraphModule, values: list[Any]) -> _GraphRun:
     """A joint graph takes two lists; its placeholders are flat all the same."""
     values = [v.clone() if isinstance(v, torch.Tensor) else v for v in values]
     oracle.seed()
-    return torch.fx.Interpreter(gm).run(*values, enable_io_processing=False)
+    return _GraphRun(values, pytree.tree_leaves(torch.fx.Interpreter(gm).run(*values, enable_io_processing=False)))
 
 
 def _made(val: Any) -> Any:
