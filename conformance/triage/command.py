@@ -32,6 +32,13 @@ from conformance.plugins import announce, load_plugins
     "--timeout", type=float, default=120.0, metavar="SECONDS", help="a run of a script that takes longer hangs"
 )
 @click.option(
+    "--within",
+    type=float,
+    default=150.0,
+    metavar="SECONDS",
+    help="for a script: after this the culprit and a smaller script are no longer looked for; what is known is said",
+)
+@click.option(
     "-n", "workers", type=click.IntRange(1), default=2, metavar="N", help="this many runs of a script at a time"
 )
 @click.option("--evidence", is_flag=True, help="say what the answer rests on, too")
@@ -53,6 +60,7 @@ def triage(
     no_reduce: bool,
     limit: float | None,
     timeout: float,
+    within: float,
     workers: int,
     evidence: bool,
     as_json: bool,
@@ -88,6 +96,7 @@ def triage(
                 shrink=not no_reduce,
                 limit=limit,
                 run_limit=timeout,
+                within=within,
                 workers=workers,
                 say=say,
             )

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import math
 import os
 import time
 from collections.abc import Callable, Iterator
@@ -25,16 +26,20 @@ from conformance.triage.subject import Script, Subject
 KINDS = {"crash": "crash", "signal": "crash", "hang": "timeout", "raise": "wrong_result", "exit": "wrong_result"}
 WHOLE = Hold()
 EAGER = Hold("eager")
+LARGE = 300  # nodes of captured graphs: the C++ compiler takes much longer than the interpreter's start
 FEW_LINES = 3  # of a program: so many are named as the culprit
 SHORT = 20.0  # seconds of processor time, enough for a small script
 IDLE = 5.0  # seconds for which nothing runs in a program that is known to hang
+WAITS = 30.0  # seconds for which nothing runs in a program of which that is not known
+CULPRIT_SECONDS = 60.0  # of processor time for naming the culprit
 # Seconds of processor time for the reducer: one a statement, so many at least and at most; where every try runs the C++
 # compiler, twice as many. A program that hangs may be asleep: there it is the most, by the clock.
 LEAST, MOST = 15.0, 60.0
 
 
 class Search:
-    """The steps of one triage. `plain` runs the program in an interpreter of its own."""
+    """The steps of one triage. `plain` runs the program in an interpreter of its own. After `within` seconds by the
+    clock no culprit is looked for any more and nothing made smaller: what is known is verified and said."""
 
     def __init__(
         self,
@@ -45,18 +50,21 @@ class Search:
         *,
         plain: Callable[[], Ending] | None = None,
         limit: float | None = None,
+        within: float = math.inf,
         say: Callable[[str], None] = lambda text: None,
     ) -> None:
         self.subject, self.adapter, self.runs = subject, adapter, runs
-        self.plain, self.limit, self.say = plain, limit, say
+        self.plain, self.limit, self.within, self.say = plain, limit, within, say
         self.answer = Answer(subject.name, said.UNDECIDED, Ending(0), versions=versions)
         self.shrunk: Reduced | None = None
         self.assumed = False  # see `_failing`
         self.verifies = False  # is a repro written, and so run alone?
+        self.hangs = False
 
     def run(self, out: Path | None, shrink: bool = True) -> Answer:
         """All steps; the answer is filled as they go."""
         found = self.answer
+        self.runs.until = time.monotonic() + self.within
         self.verifies = isinstance(self.subject, Script) and out is not None and self.plain is not None
         with self._timed("given"):
             if not self._fails():
@@ -72,7 +80,7 @@ class Search:
             return self._done()
         found.verdict = said.FOUND
         self.say(f"stage: {found.stage}")
-        with self._timed("culprit"):
+        with self._timed("culprit"), self._bounded(CULPRIT_SECONDS, "the search for the culprit"):
             found.culprit = self.adapter.culprit(self.runs, self.subject, found.climb, found.stage)
         self.say(f"culprit: {found.culprit}")
         if isinstance(self.subject, Script) and out is not None:
@@ -83,6 +91,17 @@ class Search:
                 self._write(self.subject, out)
                 self._check_assumption()
         return self._done()
+
+    @contextmanager
+    def _bounded(self, seconds: float, what: str) -> Iterator[None]:
+        """Inside, nothing new is tried after so many seconds of processor time; it is said if that happened."""
+        self.runs.spent_at = processor_time() + seconds
+        try:
+            yield
+            if self.runs.late():
+                self.answer.notes.append(f"{what} was stopped: its time was used up")
+        finally:
+            self.runs.spent_at = math.inf
 
     def _done(self) -> Answer:
         self.answer.runs = self.runs.counted
@@ -104,13 +123,19 @@ class Search:
         found = self.answer
         lowest, highest = self._cheap_ends()
         eager, captured = self.runs(self.subject, EAGER, lowest)
+        if self.runs.idle is None:
+            self.runs.idle = min(self.runs.limit, max(WAITS, 4 * eager.seconds))
         if self.verifies and eager.right and not captured.right:
             self._expect_hang(captured, eager)
             if self.runs(self.subject, highest)[0].like(captured):
                 return self._failing(captured, assumed=True)
-        forked = self.runs(self.subject, WHOLE, highest)[0]
+        alone = None
+        if self.plain is not None and graph_nodes(captured) > LARGE:  # most likely right, and dear to compile
+            forked, alone = self.runs.beside(self.plain, self.subject, WHOLE)
+        else:
+            forked = self.runs(self.subject, WHOLE, highest)[0]
         if forked.right:
-            alone = self.plain() if self.plain is not None else forked
+            alone = alone or (self.plain() if self.plain is not None else forked)
             found.given, found.verdict = alone, said.RIGHT if alone.right else said.FLAKY
             found.detail = "" if alone.right else f"in a new interpreter {alone.told()}, forked it is right"
             return False
@@ -132,7 +157,8 @@ class Search:
 
     def _expect_hang(self, seen: Ending, eager: Ending) -> None:
         """Once it is known that the program hangs, the other runs need not wait as long."""
-        if seen.kind == "hang" and self.runs.idle is None:
+        if seen.kind == "hang" and not self.hangs:
+            self.hangs = True
             self.runs.limit = max(SHORT, self.runs.limit / 4)
             self.runs.idle = min(self.runs.limit, max(IDLE, 4 * eager.seconds))
 
@@ -152,7 +178,9 @@ class Search:
         question = Question(self.runs, subject, found, self.runs.folder)
         limit = self._budget(subject.text) if self.limit is None else self.limit
         clock = time.monotonic if found.given.kind == "hang" else processor_time
-        reducer = ScriptReducer(subject.text, question.holds, limit, self.runs.workers, clock)
+        reducer = ScriptReducer(
+            subject.text, question.holds, limit, self.runs.workers, lambda: math.inf if self.runs.late() else clock()
+        )
         shrunk = reducer.run()
         found.reduced = f"{shrunk.before} statements → {shrunk.after}, {shrunk.tries} tries"
         self.say(f"reduced: {found.reduced}")
@@ -246,6 +274,11 @@ class Search:
             + "\n".join(f"- {line}" for line in found.climb.lines()),
             first_bad=found.first_bad,
         )
+
+
+def graph_nodes(ending: Ending) -> int:
+    """How large the captured graphs of a run are together."""
+    return sum(graph["nodes"] for graph in ending.named("graph"))
 
 
 def statements_around(text: str, numbers: set[int]) -> list[str]:

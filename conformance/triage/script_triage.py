@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import math
 import os
 import sys
 import tempfile
@@ -31,6 +32,7 @@ def triage_script(
     shrink: bool = True,
     limit: float | None = None,
     run_limit: float = RUN_LIMIT,
+    within: float = math.inf,
     workers: int = 2,
     say: Callable[[str], None] = lambda text: None,
 ) -> Answer:
@@ -46,7 +48,7 @@ def triage_script(
     runs = Runs(adapter.hold, limit=run_limit, workers=workers)
     runs.prepare()
     try:
-        search = Search(subject, adapter, runs, versions, plain=plain, limit=limit, say=say)
+        search = Search(subject, adapter, runs, versions, plain=plain, limit=limit, within=within, say=say)
         return search.run(out or paths.state("triage"), shrink)
     finally:
         runs.close()

@@ -12,6 +12,7 @@ usual, called directly), `uncached` (called as usual, without the caches), `whol
 from __future__ import annotations
 
 import inspect
+import re
 import sys
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
@@ -239,7 +240,8 @@ class Holder:
         except Exception as error:
             if id(error) not in self._told and "Restart" not in type(error).__name__:
                 self._told.append(id(error))
-                self.journal.write("raised", phase=PHASES.get(key, key), graph=self.graph, error=first_line(error))
+                facts = {"graph": self.graph, "error": first_line(error), "target": lowered_target(error)}
+                self.journal.write("raised", phase=PHASES.get(key, key), **facts)
             raise
         finally:
             self.depth[key] -= 1
@@ -266,6 +268,12 @@ class Runner(fx.Interpreter):
 
 
 # ------------------------------------------------------------------------------------------------- helpers
+
+
+def lowered_target(error: Exception) -> str:
+    """The op that was being lowered, as torch writes it below the message; "" where it does not."""
+    found = re.search(r"^ *target: (\S+)", str(error), re.MULTILINE)
+    return found[1] if found else ""
 
 
 def _as_captured(gm: fx.GraphModule, example_inputs: Any) -> Any:

@@ -184,6 +184,8 @@ class Culprits:
     # ----------------------------------------------------------------------------------------- fusion, codegen
 
     def _code(self) -> Culprit:
+        if (raises := self._raises()) is not None:
+            return raises
         named = self._by_steps("unfused", "lowering", "lowering")
         settings = [Step("setting", "", name, settings=tuple(values.items())) for name, values in CODE_SETTINGS]
         few = settings[:1] if named.name != "not found" else settings
@@ -194,6 +196,17 @@ class Culprits:
             return Culprit("code", step.name, "the subject is right without it", steps=[step])
         named.why += f"; also right without: {step.name}"
         return named
+
+    def _raises(self) -> Culprit | None:
+        """The op whose lowering raises, where torch says which."""
+        ending = self.climb.endings.get("unfused") or self.climb.given
+        raised = next((event for event in ending.named("raised") if event.get("target")), None)
+        if ending.kind != "crash" or raised is None:
+            return None
+        step = Step("lowering", f"lowering {raised['target']}", raised["target"], raised["graph"])
+        cured = self._at("unfused").cures([step])[0]
+        why = "the subject is right without it" if cured else f"it raises {raised['error']}"
+        return Culprit("lowering", step.name, why, [step.name], steps=[step] if cured else [])
 
     def _lowered_ops(self, unnamed: Culprit) -> Culprit:
         """Where nothing that is left out makes the subject right, the few ops that code is generated for are named: the
