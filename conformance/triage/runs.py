@@ -96,13 +96,14 @@ class Runs:
         """How the subject ends under each hold, in their order."""
         return self.many([(subject, hold) for hold in holds])
 
-    def many(self, asked: Iterable[tuple[Subject, Hold]]) -> list[Ending]:
+    def many(self, asked: Iterable[tuple[Subject, Hold]], limit: float = math.inf) -> list[Ending]:
+        """How each subject ends under its hold. `limit`: seconds of processor time, where that is less than `self.limit`."""
         asked = list(asked)
         keys = [(_key(subject), hold) for subject, hold in asked]
         missing = {key: pair for key, pair in zip(keys, asked, strict=True) if key not in self._known}
         zygote = str(self._zygote.path) if self._zygote else ""
         jobs = [
-            Job(key, _held_run, (subject, hold, self.holder, zygote, self.limit, self.idle))
+            Job(key, _held_run, (subject, hold, self.holder, zygote, min(limit, self.limit), self.idle))
             for key, (subject, hold) in missing.items()
         ]
         for key, ending in self._run(jobs):

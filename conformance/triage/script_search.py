@@ -30,6 +30,7 @@ LARGE = 300  # nodes of captured graphs: the C++ compiler takes much longer than
 FEW_LINES = 3  # of a program: so many are named as the culprit
 SHORT = 20.0  # seconds of processor time, enough for a small script
 IDLE = 5.0  # seconds for which nothing runs in a program that is known to hang
+QUICK, TIMES_LONGER = 5.0, 3.0  # seconds that a smaller script has; or so many times what the script itself takes
 WAITS = 30.0  # seconds for which nothing runs in a program of which that is not known
 CULPRIT_SECONDS = 60.0  # of processor time for naming the culprit
 # Seconds of processor time for the reducer: one a statement, so many at least and at most; where every try runs the C++
@@ -311,12 +312,16 @@ class Question:
         self.cured = (
             Ablation(runs, subject, self.failing).without(steps) if steps else Hold(below.name if below else "eager")
         )
+        ended = [ending.seconds for ending in answer.climb.endings.values() if ending.kind != "hang"]
+        # A smaller script may never end where the script itself does: a loop without its counter.
+        self.limit = max(QUICK, TIMES_LONGER * max(ended, default=0.0))
 
     def holds(self, texts: list[str]) -> list[bool]:
         alive = {text: self._variant(text) for text in texts}
         for hold, wanted in ((EAGER, True), (self.failing, False), (self.cured, True)):
             pairs = [(text, (subject, hold)) for text, subject in alive.items()]
-            endings = self.runs.many([pair for _, pair in pairs])
+            hangs = not wanted and self.given.kind == "hang"
+            endings = self.runs.many([pair for _, pair in pairs], math.inf if hangs else self.limit)
             for (text, _), ending in zip(pairs, endings, strict=True):
                 if not (ending.right if wanted else ending.like(self.given)):
                     del alive[text]

@@ -23,6 +23,7 @@ from torch import fx
 
 from conformance.backends.inductor.compiled import UNFUSED
 from conformance.backends.inductor.seam import BOXED, ORIGINAL_BACKEND, seam
+from conformance.backends.inductor.triage import ahead_of_time
 from conformance.backends.inductor.triage.steps import Steps
 from conformance.errors import first_line, program_line
 from conformance.torch_seam import OpOverload
@@ -66,6 +67,10 @@ def holding(hold: Hold, journal: Journal) -> Iterator[None]:
     with ExitStack() as stack:
         around = {key: function for key, function in holder.subscribers().items() if seam.has(key)}
         stack.enter_context(seam.subscribe(**around))
+        exported = ahead_of_time.AheadOfTime(hold.rung).subscribers()
+        stack.enter_context(
+            ahead_of_time.seam.subscribe(**{key: f for key, f in exported.items() if ahead_of_time.seam.has(key)})
+        )
         holder.apply_settings()
         if hold.rung == "eager":
             torch.compiler.set_stance("force_eager")
