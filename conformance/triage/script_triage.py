@@ -14,7 +14,6 @@ from typing import Any
 
 from conformance import paths, plugins
 from conformance.errors import UsageError
-from conformance.target import Target
 from conformance.triage.answer import Answer
 from conformance.triage.ending import Ending
 from conformance.triage.runs import NO_POOL, Runs, plain_ending, probe_folder
@@ -27,7 +26,7 @@ RUN_LIMIT = 120.0  # seconds that one run of the script may take
 def triage_script(
     subject: Script,
     *,
-    backend: str = "inductor",
+    backend: str = "",
     out: Path | None = None,
     shrink: bool = True,
     limit: float | None = None,
@@ -38,7 +37,7 @@ def triage_script(
 ) -> Answer:
     """Stage, culprit and repro of a script."""
     os.environ |= {**NO_POOL, **os.environ, **early_environment(subject.text)}
-    adapter, versions = made_ready(backend)
+    adapter, versions = made_ready(backend or compiler_of(subject.text))
 
     def plain() -> Ending:
         with tempfile.TemporaryDirectory(prefix="conformance-plain-") as folder:
@@ -89,8 +88,20 @@ def made_ready(name: str) -> tuple[Any, dict[str, str]]:
             )
         with torch.compiler.set_stance("force_eager"):  # it imports Dynamo
             pass
-        backend.preload(Target.parse("cpu"))
-        return backend.triage_adapter(), {"torch": str(torch.__version__)}
+        adapter = backend.triage_adapter()
+        adapter.prepare()
+        return adapter, backend.versions() or {"torch": str(torch.__version__)}
+
+
+def compiler_of(text: str) -> str:
+    """The compiler that a script uses: Torch-TensorRT where it imports that, else Inductor."""
+    imported = {
+        name
+        for node in ast.walk(ast.parse(text))
+        if isinstance(node, (ast.Import, ast.ImportFrom))
+        for name in [getattr(node, "module", "") or "", *(alias.name for alias in node.names)]
+    }
+    return "torch_tensorrt" if any(name.split(".")[0] == "torch_tensorrt" for name in imported) else "inductor"
 
 
 def early_environment(text: str) -> dict[str, str]:

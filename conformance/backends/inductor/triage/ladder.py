@@ -7,9 +7,11 @@ from contextlib import AbstractContextManager, contextmanager
 from typing import Any
 
 from conformance.backends.inductor import repro
+from conformance.backends.inductor.backend import InductorBackend
 from conformance.backends.inductor.kernel_store import kernel_store
 from conformance.backends.inductor.triage.holder import OTHER_BACKENDS, holding, is_held
 from conformance.stage import Stage
+from conformance.target import Target
 from conformance.triage.ablation import Ablation, Step
 from conformance.triage.adapter import Adapter
 from conformance.triage.culprit import Culprit
@@ -72,6 +74,9 @@ class InductorAdapter(Adapter):
     """How Inductor is triaged."""
 
     rungs = RUNGS
+
+    def prepare(self) -> None:
+        InductorBackend().preload(Target.parse("cpu"))
 
     def hold(self, held: Hold, journal: Journal) -> AbstractContextManager[None]:
         return hold(held, journal)
