@@ -312,16 +312,16 @@ class Question:
         self.cured = (
             Ablation(runs, subject, self.failing).without(steps) if steps else Hold(below.name if below else "eager")
         )
-        ended = [ending.seconds for ending in answer.climb.endings.values() if ending.kind != "hang"]
         # A smaller script may never end where the script itself does: a loop without its counter.
-        self.limit = max(QUICK, TIMES_LONGER * max(ended, default=0.0))
+        known = {"eager": answer.climb.endings["eager"], self.failing.rung: answer.given}
+        self.limits = {rung: max(QUICK, TIMES_LONGER * ending.seconds) for rung, ending in known.items()}
 
     def holds(self, texts: list[str]) -> list[bool]:
         alive = {text: self._variant(text) for text in texts}
         for hold, wanted in ((EAGER, True), (self.failing, False), (self.cured, True)):
             pairs = [(text, (subject, hold)) for text, subject in alive.items()]
-            hangs = not wanted and self.given.kind == "hang"
-            endings = self.runs.many([pair for _, pair in pairs], math.inf if hangs else self.limit)
+            limit = math.inf if self.given.kind == "hang" and not wanted else self.limits.get(hold.rung, math.inf)
+            endings = self.runs.many([pair for _, pair in pairs], limit)
             for (text, _), ending in zip(pairs, endings, strict=True):
                 if not (ending.right if wanted else ending.like(self.given)):
                     del alive[text]
