@@ -274,6 +274,7 @@ class Search:
             found="The script was run with every compile stopped at one stage after the other:\n\n"
             + "\n".join(f"- {line}" for line in found.climb.lines()),
             first_bad=found.first_bad,
+            details={"The last lines of its output": found.given.last_lines()},
         )
 
 

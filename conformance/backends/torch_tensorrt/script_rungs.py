@@ -152,7 +152,7 @@ class TorchTensorRTAdapter(Adapter):
         step = Ablation(runs, subject, Hold("lowered")).single(steps, runs.workers, len(steps))
         if step is None:
             return Culprit("pass", "not found", f"none of {len(steps)} lowering passes alone makes it fail")
-        return Culprit("pass", step.name, "the subject is right without it", [step.name], steps=[step])
+        return Culprit("pass", step.name, "the script is right without it", [step.name], steps=[step])
 
     def cures(self, stage: Stage, culprit: Culprit | None) -> list[tuple[str, ...]]:
         nothing = (

@@ -134,7 +134,7 @@ class Culprits:
         usual, afresh = self.runs(self.subject, Hold(rung), afresh_at(rung))
         if afresh.right:
             what, line = stale(usual, afresh)
-            why = f"the subject is right when every call is compiled afresh: {what}"
+            why = f"the script is right when every call is compiled afresh: {what}"
             return Culprit("guard", line or "missing", why, steps=[Step("guard", "guards", "guards")])
         if usual.kind in ("crash", "signal", "hang"):
             return Culprit("capture", self.subject.line_text(usual.line) or "Dynamo", usual.told())
@@ -149,7 +149,7 @@ class Culprits:
             return self._by_steps("decomposed", "decomposition", "decomposition")
         settings = [Step("setting", "", name, settings=tuple(values.items())) for name, values in TRACE_SETTINGS]
         if (step := self._at("traced").single(settings)) is not None:
-            return Culprit("partitioner", step.name, "the subject is right without it", steps=[step])
+            return Culprit("partitioner", step.name, "the script is right without it", steps=[step])
         raised = next(iter(self.climb.endings["traced"].named("raised")), None)
         if raised is not None:
             return Culprit("tracing", "AOTAutograd", raised["error"])
@@ -168,7 +168,7 @@ class Culprits:
         names = list(dict.fromkeys(step.name for step in found))
         where = f"on graph {found[0].graph}"
         return Culprit(
-            what, ", ".join(names), f"the subject is right without it ({found[0].key}, {where})", names, steps=found
+            what, ", ".join(names), f"the script is right without it ({found[0].key}, {where})", names, steps=found
         )
 
     # ---------------------------------------------------------------------------------------------- postgrad
@@ -178,12 +178,21 @@ class Culprits:
         if random.right:
             step = Step("setting", "", "fallback_random", settings=tuple(RANDOM.items()))
             return Culprit(
-                "random numbers", "replace_random", "the subject is right with fallback_random", steps=[step]
+                "random numbers", "replace_random", "the script is right with fallback_random", steps=[step]
             )
         rung = "passed" if joint.right else "joint"
         found = self._by_steps(rung, "pass", "pass")
         if found.name == "not found":
             return self._by_steps(rung, "pattern", "pattern")
+        return self._pattern_of(rung, found)
+
+    def _pattern_of(self, rung: str, found: Culprit) -> Culprit:
+        """The pattern inside a pass that applies several, where leaving out this one alone is enough."""
+        matched = {name for step in found.steps for name in step.detail.split(", ") if name}
+        patterns = [step for step in steps_of(self._recorded(rung), "pattern") if step.name in matched]
+        single = self._at(rung).single(patterns, self.runs.workers)
+        if single is not None:
+            found.what, found.name = "pattern", f"{single.name} (in {found.name})"
         return found
 
     # ----------------------------------------------------------------------------------------- fusion, codegen
@@ -198,7 +207,7 @@ class Culprits:
         if step is None:
             return named if named.steps else self._lowered_ops(named)
         if named.name == "not found":
-            return Culprit("code", step.name, "the subject is right without it", steps=[step])
+            return Culprit("code", step.name, "the script is right without it", steps=[step])
         named.why += f"; also right without: {step.name}"
         return named
 
@@ -210,7 +219,7 @@ class Culprits:
             return None
         step = Step("lowering", f"lowering {raised['target']}", raised["target"], raised["graph"])
         cured = self._at("unfused").cures([step])[0]
-        why = "the subject is right without it" if cured else f"it raises {raised['error']}"
+        why = "the script is right without it" if cured else f"it raises {raised['error']}"
         return Culprit("lowering", step.name, why, [step.name], steps=[step] if cured else [])
 
     def _lowered_ops(self, unnamed: Culprit) -> Culprit:
@@ -228,7 +237,7 @@ class Culprits:
         step = self._at("program").single(settings)
         named = self._by_steps("program", "fusion", "fusion")
         if named.name == "not found" and step is not None:
-            return Culprit("fusion", step.name, "the subject is right without it", steps=[step])
+            return Culprit("fusion", step.name, "the script is right without it", steps=[step])
         return named
 
     # --------------------------------------------------------------------------------------- cache and runtime
@@ -239,11 +248,11 @@ class Culprits:
         step = self._at("whole").single(steps)
         name = step.name if step else ", ".join(caches) or "unknown"
         return Culprit(
-            "cache", name, "the subject is right when nothing is taken from it", steps=[step] if step else []
+            "cache", name, "the script is right when nothing is taken from it", steps=[step] if step else []
         )
 
     def _runtime(self) -> Culprit:
-        return Culprit("runtime", "what calls the generated program", "the subject is right when it is called directly")
+        return Culprit("runtime", "what calls the generated program", "the script is right when it is called directly")
 
 
 def steps_of(ending: Ending, kind: str) -> list[Step]:
