@@ -176,6 +176,8 @@ class Search:
     def _reduced(self, subject: Script) -> Reduced | None:
         """A smaller script that fails at the same stage in the same way and is cured by the same thing."""
         found = self.answer
+        if self.runs.late():
+            return None
         question = Question(self.runs, subject, found, self.runs.folder)
         limit = self._budget(subject.text) if self.limit is None else self.limit
         clock = time.monotonic if found.given.kind == "hang" else processor_time

@@ -14,13 +14,13 @@ class Rounding(unittest.TestCase):
         def f(x):
             return x * 2 + 1
 
-        self.assertTrue(torch.equal(f(self.x), torch.compile(f)(self.x)))
+        self.assertTrue(torch.equal(f(self.x), torch.compile(f)(self.x)))  # noqa: PT009
 
     def test_infinite_after_half(self):
         def f(x):
             return x.half().float().isinf()
 
-        self.assertEqual(f(self.x).tolist(), torch.compile(f)(self.x).tolist())
+        self.assertEqual(f(self.x).tolist(), torch.compile(f)(self.x).tolist())  # noqa: PT009
 
 
 if __name__ == "__main__":

@@ -36,6 +36,7 @@ CALLED_DIRECTLY = ("unfused", "program")
 WITHOUT_CACHES = (*CALLED_DIRECTLY, "uncached")
 MANY_NODES = 5_000  # of larger graphs it is not written down what they call
 OTHER_BACKENDS = "other backends"  # turned off: graphs for backends that are not held run as they were captured
+SEVERAL = 2
 RECOMPILES = 10_000  # compiled afresh at every call, a program would soon reach Dynamo's limit
 # These change flags of the C++ compiler, with which torch would precompile its headers anew: that takes longer than a
 # kernel without precompiled headers.
@@ -87,6 +88,7 @@ class Holder:
         self.graph = -1  # number of the captured graph that is worked on
         self.depth: dict[str, int] = {}
         self.passed: fx.GraphModule | None = None
+        self.calls = 0  # of compiled functions from outside of any; only the first are counted
         self._told: list[int] = []  # exceptions that were written down
 
     def subscribers(self) -> dict[str, Proceed]:
@@ -130,8 +132,12 @@ class Holder:
         """Asked at every call of something compiled: which callback sees its frames?"""
         if self.rung == "eager" and not _of_higher_order_op():
             return None
-        if self.afresh and _outermost_call():
-            seam.reset_code_caches()
+        if (self.afresh or self.calls < SEVERAL) and _outermost_call():
+            if self.calls < SEVERAL:
+                self.calls += 1
+                self.journal.write("call")
+            if self.afresh:
+                seam.reset_code_caches()
         return proceed(callback)
 
     def call_backend(self, proceed: Proceed, output: Any, gm: fx.GraphModule, *args: Any, **kwargs: Any) -> Any:

@@ -89,6 +89,8 @@ class InductorAdapter(Adapter):
         others = sorted(name for name in used if not is_held(name))
         if others and runs(subject, Hold(rung.name).without(OTHER_BACKENDS))[0].right:
             return None, f"Dynamo's graphs are right; it fails in the backend {', '.join(others)}, which is not held"
+        if called_once(climb.endings[rung.name]):
+            return rung.stage, ""
         afresh = runs(subject, afresh_at(rung.name))[0]
         if afresh.right and (not rung.costly or stale(climb.endings[rung.name], afresh)[1]):
             return Stage.CAPTURE, f"{rung.name}: right when every call is compiled afresh"
@@ -131,7 +133,8 @@ class Culprits:
     def _capture(self) -> Culprit:
         failing = self.climb.first_failing
         rung = failing.name if failing is not None else "captured"
-        usual, afresh = self.runs(self.subject, Hold(rung), afresh_at(rung))
+        usual = self.runs(self.subject, Hold(rung))[0]
+        afresh = usual if called_once(usual) else self.runs(self.subject, afresh_at(rung))[0]
         if afresh.right:
             what, line = stale(usual, afresh)
             why = f"the script is right when every call is compiled afresh: {what}"
@@ -177,9 +180,7 @@ class Culprits:
         joint, random = self.runs(self.subject, Hold("joint"), Hold("passed").having(RANDOM))
         if random.right:
             step = Step("setting", "", "fallback_random", settings=tuple(RANDOM.items()))
-            return Culprit(
-                "random numbers", "replace_random", "the script is right with fallback_random", steps=[step]
-            )
+            return Culprit("random numbers", "replace_random", "the script is right with fallback_random", steps=[step])
         rung = "passed" if joint.right else "joint"
         found = self._by_steps(rung, "pass", "pass")
         if found.name == "not found":
@@ -201,15 +202,13 @@ class Culprits:
         if (raises := self._raises()) is not None:
             return raises
         named = self._by_steps("unfused", "lowering", "lowering")
+        if named.steps:
+            return named
         settings = [Step("setting", "", name, settings=tuple(values.items())) for name, values in CODE_SETTINGS]
-        few = settings[:1] if named.name != "not found" else settings
-        step = self._at("unfused").single(few, self.runs.workers, len(few))
+        step = self._at("unfused").single(settings, self.runs.workers, len(settings))
         if step is None:
-            return named if named.steps else self._lowered_ops(named)
-        if named.name == "not found":
-            return Culprit("code", step.name, "the script is right without it", steps=[step])
-        named.why += f"; also right without: {step.name}"
-        return named
+            return self._lowered_ops(named)
+        return Culprit("code", step.name, "the script is right without it", steps=[step])
 
     def _raises(self) -> Culprit | None:
         """The op whose lowering raises, where torch says which."""
@@ -247,9 +246,7 @@ class Culprits:
         steps = [Step("cache", f"cache {name}", name) for name in caches]
         step = self._at("whole").single(steps)
         name = step.name if step else ", ".join(caches) or "unknown"
-        return Culprit(
-            "cache", name, "the script is right when nothing is taken from it", steps=[step] if step else []
-        )
+        return Culprit("cache", name, "the script is right when nothing is taken from it", steps=[step] if step else [])
 
     def _runtime(self) -> Culprit:
         return Culprit("runtime", "what calls the generated program", "the script is right when it is called directly")
@@ -262,6 +259,11 @@ def steps_of(ending: Ending, kind: str) -> list[Step]:
         for event in ending.named("step")
         if event["kind"] == kind
     ]
+
+
+def called_once(ending: Ending) -> bool:
+    """Was there one call of something compiled? Then everything was compiled for it, and no guard decided."""
+    return len(ending.named("call")) == 1
 
 
 def stale(usual: Ending, afresh: Ending) -> tuple[str, str]:
