@@ -22,7 +22,7 @@ from conformance.triage.ending import Ending
 from conformance.triage.hold import Hold, Journal
 from conformance.triage.ladder import Climb, Rung
 from conformance.triage.runs import Runs, plain_ending
-from conformance.triage.script_search import Search, statements_around
+from conformance.triage.script_search import Question, Search, statements_around
 from conformance.triage.subject import Script, Subject, script
 
 HEAD = "import os, sys, time\nrung = os.environ.get('RUNG', 'alone')\ncured = 'CURED' in os.environ\n"
@@ -68,8 +68,8 @@ def searched(
         return plain_ending(file, arguments, {}, scratch, limit)
 
     try:
-        shrink, reducer = how.pop("shrink", False), how.pop("reducer_limit", None)
-        search = Search(subject, adapter, runs, {"torch": "2.15.0"}, plain=plain, limit=reducer, **how)
+        shrink = how.pop("shrink", False)
+        search = Search(subject, adapter, runs, {"torch": "2.15.0"}, plain=plain, **how)
         return search.run(tmp_path / "out", shrink), runs
     finally:
         runs.close()
@@ -147,12 +147,18 @@ def test_after_its_time_triage_says_what_it_knows(tmp_path: Path) -> None:
 
 
 def test_a_smaller_script_that_never_ends_is_given_up(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Without its counter the loop is endless: that costs seconds of `QUICK`, not those that a run may take."""
+    """Without its counter a loop is endless: that costs the seconds of `QUICK`, not those that a run may take."""
     monkeypatch.setattr(script_search, "QUICK", 0.5)
-    text = "n = 0\nwhile n < 3:\n    n = n + 1\nsys.exit(rung != 'eager' and not cured)\n"
-    found, runs = searched(tmp_path, text, limit=600.0, shrink=True, reducer_limit=3.0)
-    assert found.repro is not None and "while n" not in found.repro.read_text()
-    assert max(ending.seconds for ending in runs._known.values() if ending.kind == "hang") < 60
+    (tmp_path / "given.py").write_text("n = 0\nwhile n < 3:\n    n = n + 1\nraise SystemExit(1)\n")
+    seen = {"eager": Ending(0, seconds=0.1), "captured": Ending(1, seconds=0.1)}
+    known = Answer("given", said.FOUND, Ending(1), Stage.CAPTURE, climb=Climb(Ending(1), Told.rungs, seen))
+    runs = Runs(Told().hold, limit=600.0)
+    try:
+        question = Question(runs, script(tmp_path / "given.py"), known, tmp_path)
+        assert question.holds(["n = 0\nwhile n < 3:\n    pass\n"]) == [False]
+        assert [ending.kind for ending in runs._known.values()] == ["hang"]
+    finally:
+        runs.close()
 
 
 def test_the_statements_of_a_function_are_named_by_their_first_lines() -> None:
