@@ -253,6 +253,7 @@ def arguments() -> argparse.Namespace:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--half", choices=["develop", "held", "third", "right", "models"], nargs="+", default=["held"])
     parser.add_argument("--only", default="", help="programs with this in their names")
+    parser.add_argument("--skip", nargs="*", default=[], metavar="NAME", help="programs that were run before")
     parser.add_argument("--jobs", type=int, default=1)
     parser.add_argument("--cores", default="", help="FIRST-LAST: each job gets its share of these and no other")
     parser.add_argument("--limit", type=float, default=600.0, help="seconds for one script")
@@ -269,7 +270,8 @@ def main() -> None:
     truth = known_truth()
     known = merged(options.results)
     wanted = [name for name in in_turn([names(half, truth) for half in options.half]) if options.only in name]
-    tasks = [(name, "triage") for name in wanted if name not in {one["script"] for one in known if "verdict" in one}]
+    done = {*options.skip, *(one["script"] for one in known if "verdict" in one)}
+    tasks = [(name, "triage") for name in wanted if name not in done]
     if options.bisector:
         have = {one["script"] for one in known if "bisector" in one}
         tasks += [(name, "bisector") for name in wanted if name in truth and name not in have]
