@@ -20,6 +20,7 @@ from conformance.triage.runs import NO_POOL, Runs, plain_ending, probe_folder
 from conformance.triage.script_search import Search
 from conformance.triage.subject import Script, of_object, script
 
+COMPILERS = {"torch_tensorrt": "torch_tensorrt", "tensorrt_llm": "autodeploy"}  # by the package that a script imports
 RUN_LIMIT = 120.0  # seconds that one run of the script may take
 
 
@@ -84,7 +85,8 @@ def made_ready(name: str) -> tuple[Any, dict[str, str]]:
         backend = backends.get(name)
         if not isinstance(backend, Triaged):
             raise UsageError(
-                f"scripts cannot be held at the stages of {name}; use -b inductor, which holds every torch.compile"
+                f"a script cannot be stopped at the stages of {name}; name a module with FILE.py:OBJECT -b {name}, or take "
+                "-b inductor, which stops every torch.compile"
             )
         with torch.compiler.set_stance("force_eager"):  # it imports Dynamo
             pass
@@ -94,14 +96,15 @@ def made_ready(name: str) -> tuple[Any, dict[str, str]]:
 
 
 def compiler_of(text: str) -> str:
-    """The compiler that a script uses: Torch-TensorRT where it imports that, else Inductor."""
+    """The compiler that a script uses: Torch-TensorRT or AutoDeploy where it imports them, else Inductor."""
     imported = {
         name
         for node in ast.walk(ast.parse(text))
         if isinstance(node, (ast.Import, ast.ImportFrom))
         for name in [getattr(node, "module", "") or "", *(alias.name for alias in node.names)]
     }
-    return "torch_tensorrt" if any(name.split(".")[0] == "torch_tensorrt" for name in imported) else "inductor"
+    packages = {name.split(".")[0] for name in imported}
+    return next((compiler for package, compiler in COMPILERS.items() if package in packages), "inductor")
 
 
 def early_environment(text: str) -> dict[str, str]:

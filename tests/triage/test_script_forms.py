@@ -76,6 +76,7 @@ def test_one_call_needs_no_guard() -> None:
         ("import torch_tensorrt", "torch_tensorrt"),
         ("def f():\n    from torch_tensorrt.dynamo import compile", "torch_tensorrt"),
         ("import torch_tensorrt_tools", "inductor"),
+        ("from tensorrt_llm._torch.auto_deploy import LLM", "autodeploy"),
     ],
 )
 def test_the_compiler_is_the_one_that_a_script_imports(text: str, compiler: str) -> None:
