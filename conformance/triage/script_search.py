@@ -61,6 +61,7 @@ class Search:
         self.assumed = False  # see `_failing`
         self.verifies = False  # is a repro written, and so run alone?
         self.hangs = False
+        self.alone: dict[str, Ending] = {}  # how texts end as repros, in an interpreter of their own
 
     def run(self, out: Path | None, shrink: bool = True) -> Answer:
         """All steps; the answer is filled as they go."""
@@ -248,8 +249,10 @@ class Search:
         path.write_text(repro.script_text(text, report, guarded, subject.arguments), encoding="utf-8")
         beside = filter(None, [str(subject.shown.resolve().parent), os.environ.get("PYTHONPATH")])
         folder = {"PYTHONPATH": os.pathsep.join(beside)}
-        both = (path, folder), (path, folder | {repro.CURE_VARIABLE: "1"})
-        alone, right = self.runs.plain(*both, limit=2 * repro.GUARD_SECONDS)
+        asked = [(path, folder | {repro.CURE_VARIABLE: "1"})]
+        asked += [] if text in self.alone else [(path, folder)]  # another cure changes nothing of what runs alone
+        right, *ended = self.runs.plain(*asked, limit=2 * repro.GUARD_SECONDS)
+        alone = self.alone.setdefault(text, ended[0]) if ended else self.alone[text]
         if alone.code == 1 and right.code == 0:
             plugged = f", with {', '.join(plugins.named())} loaded," if plugins.named() else ""
             found.repro, found.verified = path, f"alone{plugged} it exits 1; cured it exits 0"
@@ -276,7 +279,7 @@ class Search:
             found="The script was run with every compile stopped at one stage after the other:\n\n"
             + "\n".join(f"- {line}" for line in found.climb.lines()),
             first_bad=found.first_bad,
-            details={"The last lines of its output": found.given.last_lines()},
+            details={"The end of its output": found.given.last_lines() if found.given.kind == "exit" else ""},
         )
 
 

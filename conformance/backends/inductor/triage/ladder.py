@@ -169,9 +169,13 @@ class Culprits:
                 what, "not found", f"none of {len(steps)} {kind}s alone, nor all of them, is what makes it fail"
             )
         names = list(dict.fromkeys(step.name for step in found))
-        where = f"on graph {found[0].graph}"
+        number = "" if found[0].key == f"{kind} {found[0].name}" else f"{found[0].key}, "
         return Culprit(
-            what, ", ".join(names), f"the script is right without it ({found[0].key}, {where})", names, steps=found
+            what,
+            ", ".join(names),
+            f"the script is right without it ({number}on graph {found[0].graph})",
+            names,
+            steps=found,
         )
 
     # ---------------------------------------------------------------------------------------------- postgrad
