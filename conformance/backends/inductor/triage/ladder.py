@@ -47,14 +47,14 @@ CODE_SETTINGS: tuple[tuple[str, dict[str, Any]], ...] = (
     ("propagation of constants into indices", {"inductor.constant_and_index_propagation": False}),
 )
 FUSION_SETTINGS: tuple[tuple[str, dict[str, Any]], ...] = (
-    ("fusing of scheduled nodes", {"inductor.max_fusion_size": 1}),
-    ("inlining in lowering", {"inductor.realize_opcount_threshold": 0}),
+    ("of scheduled nodes", {"inductor.max_fusion_size": 1}),
+    ("by inlining in lowering", {"inductor.realize_opcount_threshold": 0}),
 )
 TRACE_SETTINGS: tuple[tuple[str, dict[str, Any]], ...] = (
     ("activation memory budget (recomputation in the partitioner)", {"functorch.activation_memory_budget": 1.0}),
     ("common subexpression elimination", {"functorch.cse": False}),
 )
-FEW_OPS = 3
+FEW_OPS = 4
 RANDOM = {"inductor.fallback_random": True}
 
 
@@ -237,11 +237,15 @@ class Culprits:
 
     def _fusion(self) -> Culprit:
         settings = [Step("setting", "", name, settings=tuple(values.items())) for name, values in FUSION_SETTINGS]
-        step = self._at("program").single(settings)
+        single = self._at("program").single(settings)
         named = self._by_steps("program", "fusion", "fusion")
-        if named.name == "not found" and step is not None:
-            return Culprit("fusion", step.name, "the script is right without it", steps=[step])
-        return named
+        found = [single] if single is not None else self._at("program").smallest(settings) if not named.steps else []
+        if named.steps or not found:
+            return named
+        ops = list(dict.fromkeys(step.name for step in steps_of(self._recorded("program"), "lowering")))
+        of = f": {', '.join(ops)}" if 0 < len(ops) <= FEW_OPS else ""
+        name = f"{' and '.join(step.name for step in found)}{of}"
+        return Culprit("fusion", name, "the script is right without it", ops if of else [], steps=found)
 
     # --------------------------------------------------------------------------------------- cache and runtime
 
