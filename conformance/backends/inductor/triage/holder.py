@@ -133,7 +133,7 @@ class Holder:
         if self.rung == "eager" and not _of_higher_order_op():
             return None
         if (self.afresh or self.calls < SEVERAL) and _outermost_call():
-            if self.calls < SEVERAL:
+            if callback and self.calls < SEVERAL:  # not what only turns the compiler off
                 self.calls += 1
                 self.journal.write("call")
             if self.afresh:
