@@ -55,6 +55,8 @@ OUTPUT_KEPT = 20_000  # characters of what a run printed
 # torch starts a pool of processes for Triton's kernels at the first compile of every process; where one is needed, it
 # is started then in any case.
 NO_POOL = {"TORCH_WARM_POOL": "0"}
+# torch asks NVML whether there is a GPU: where it asks CUDA, no process that is forked afterwards can use the GPU.
+FORKS = {"PYTORCH_NVML_BASED_CUDA_CHECK": "1"}
 # Headers that torch precompiles in the folder for temporary files, and takes longer for than for a kernel. They depend
 # on no program.
 HEADERS = Path(tempfile.gettempdir(), f"torchinductor_{user_name()}", "precompiled_headers")

@@ -16,7 +16,7 @@ from conformance import paths, plugins
 from conformance.errors import UsageError
 from conformance.triage.answer import Answer
 from conformance.triage.ending import Ending
-from conformance.triage.runs import NO_POOL, Runs, plain_ending, probe_folder
+from conformance.triage.runs import FORKS, NO_POOL, Runs, plain_ending, probe_folder
 from conformance.triage.script_search import Search
 from conformance.triage.subject import Script, of_object, script
 
@@ -37,7 +37,7 @@ def triage_script(
     say: Callable[[str], None] = lambda text: None,
 ) -> Answer:
     """Stage, culprit and repro of a script."""
-    os.environ |= {**NO_POOL, **os.environ, **early_environment(subject.text)}
+    os.environ |= {**NO_POOL, **FORKS, **os.environ, **early_environment(subject.text)}
     adapter, versions = made_ready(backend or compiler_of(subject.text))
 
     def plain() -> Ending:

@@ -55,6 +55,10 @@ TRACE_SETTINGS: tuple[tuple[str, dict[str, Any]], ...] = (
     ("common subexpression elimination", {"functorch.cse": False}),
 )
 FEW_OPS = 4
+NOT_EXPORTED = (  # for what torch.export captures wrongly
+    "import torch",
+    'torch.export.export = lambda program, *_, **__: type("Program", (), {"module": lambda self: program})()',
+)
 RANDOM = {"inductor.fallback_random": True}
 
 
@@ -100,7 +104,8 @@ class InductorAdapter(Adapter):
         return Culprits(runs, subject, climb).of(stage)
 
     def cures(self, stage: Stage, culprit: Culprit | None) -> list[tuple[str, ...]]:
-        return repro.cures(stage, culprit.steps if culprit is not None else [])
+        found = repro.cures(stage, culprit.steps if culprit is not None else [])
+        return [*found, NOT_EXPORTED] if stage is Stage.CAPTURE else found
 
 
 class Culprits:

@@ -54,7 +54,11 @@ class Steps:
             return None
         before = _digest(observer.gm) if self.recording else ""
         self.matched = []
-        result = proceed(observer, function)
+        try:
+            result = proceed(observer, function)
+        except Exception:
+            self._step("pass", key, name, False, patterns=self.matched)
+            raise
         if self.recording and _digest(observer.gm) != before:
             self._step("pass", key, name, False, patterns=self.matched)
         return result
