@@ -148,6 +148,9 @@ class Culprits:
             return Culprit("capture", self.subject.line_text(usual.line) or "Dynamo", usual.told())
         places = [place for graph in usual.named("graph") for _, place in graph.get("calls", ())]
         lines = [place for place in places if place.partition(": ")[2].strip()]
+        file = getattr(self.subject, "path", None)
+        own = [place for place in lines if file is not None and place.startswith(f"{file.name}:")]
+        lines = own or lines
         return Culprit("capture", lines[-1] if lines else "Dynamo", "Dynamo's graph, run as it is, is wrong already")
 
     # ----------------------------------------------------------------------------------------- decomposition
