@@ -55,6 +55,7 @@ TRACE_SETTINGS: tuple[tuple[str, dict[str, Any]], ...] = (
     ("common subexpression elimination", {"functorch.cse": False}),
 )
 FEW_OPS = 4
+SIBLINGS = 4  # patterns of one kind that match in place of each other
 NOT_EXPORTED = (  # for what torch.export captures wrongly
     "import torch",
     'torch.export.export = lambda program, *_, **__: type("Program", (), {"module": lambda self: program})()',
@@ -200,12 +201,23 @@ class Culprits:
         return self._pattern_of(rung, found)
 
     def _pattern_of(self, rung: str, found: Culprit) -> Culprit:
-        """The pattern inside a pass that applies several, where leaving out this one alone is enough."""
-        matched = {name for step in found.steps for name in step.detail.split(", ") if name}
-        patterns = [step for step in steps_of(self._recorded(rung), "pattern") if step.name in matched]
-        single = self._at(rung).single(patterns, self.runs.workers)
-        if single is not None:
-            found.what, found.name = "pattern", f"{single.name} (in {found.name})"
+        """The patterns inside a pass without which the script is right. Where one is left out, a sibling may match in
+        its place: that is left out, too."""
+        passes = {step.name for step in found.steps}
+        off: dict[str, Step] = {}
+        ablation = self._at(rung)
+        for _ in range(SIBLINGS):
+            ending = self.runs(self.subject, ablation.without(off.values()).recording("steps"))[0]
+            matched = {
+                name for step in steps_of(ending, "pass") if step.name in passes for name in step.detail.split(", ")
+            }
+            new = {name: Step("pattern", f"pattern {name}", name) for name in matched if name and name not in off}
+            if ending.right or not new or self.runs.late():
+                break
+            off |= new
+        names = [step.name for step in ablation.smallest([*off.values()])]
+        if 0 < len(names) <= SIBLINGS:
+            found.what, found.name = "pattern", f"{', '.join(names)} (in {found.name})"
         return found
 
     # ----------------------------------------------------------------------------------------- fusion, codegen
