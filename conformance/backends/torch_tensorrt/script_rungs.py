@@ -12,9 +12,8 @@ from typing import Any
 
 import torch
 
-from conformance.backends.torch_tensorrt.installed import installed
-from conformance.backends.torch_tensorrt.seam import NAMES, PASSES, not_importable
-from conformance.seam import Name, Seam
+from conformance.backends.torch_tensorrt.seam import PASSES, not_importable
+from conformance.backends.torch_tensorrt.seam import of_scripts as seam
 from conformance.stage import Stage
 from conformance.triage.ablation import Ablation, Step
 from conformance.triage.adapter import Adapter
@@ -25,28 +24,12 @@ from conformance.triage.runs import Runs
 from conformance.triage.subject import Subject
 
 Proceed = Callable[..., Any]
-BACKENDS = "torch_tensorrt.dynamo.backend.backends"
 RUNGS = (
     Rung("eager", None, "nothing is compiled"),
     Rung("captured", Stage.CAPTURE, "the exported program runs"),
     Rung("decomposed", Stage.DECOMPOSITION, "the program runs with Torch-TensorRT's decompositions"),
     Rung("lowered", Stage.POSTGRAD, "the graph after all lowering passes runs in PyTorch"),
     Rung("whole", Stage.CODEGEN, "engines as usual", costly=True),
-)
-seam = Seam(
-    "torch_tensorrt",
-    lambda: found.version if (found := installed()) else "(not installed)",
-    {
-        "compile_anything": Name("torch_tensorrt:compile", ()),
-        "compile_exported": Name("torch_tensorrt.dynamo:compile", ()),
-        "call_backend": Name("torch._dynamo.output_graph:OutputGraph.call_user_compiler", ()),
-        "pre_export_lowering": NAMES["pre_export_lowering"],
-        "post_lowering": NAMES["post_lowering"],
-        "compile_module": NAMES["compile_module"],
-        "post_lowering of the backend": Name(f"{BACKENDS}:post_lowering", ()),
-        "compile_module of the backend": Name(f"{BACKENDS}:compile_module", ()),
-        "post_passes": NAMES["post_passes"],
-    },
 )
 
 

@@ -14,16 +14,13 @@ from typing import Any
 
 import torch
 
-from conformance.seam import Name, Seam
+from conformance.backends.inductor.triage.seam import seam
 
 Proceed = Callable[..., Any]
-NAMES = {
-    "export": Name("torch.export:export", ()),
-    "compile_package": Name("torch._inductor:aoti_compile_and_package", ()),
-    "load_package": Name("torch._inductor:aoti_load_package", ()),
-}
-seam = Seam("torch", lambda: str(torch.__version__), NAMES)
 GRAPHS = ("eager", "captured", "traced", "decomposed", "joint", "passed")  # rungs without generated code
+
+
+__all__ = ["AheadOfTime", "seam"]
 
 
 class Uncompiled:
