@@ -40,7 +40,9 @@ class Ablation:
     tried: int = 0
 
     def cures(self, *groups: Sequence[Step]) -> list[bool]:
-        """Is the subject right without each of these groups of steps?"""
+        """Is the subject right without each of these groups of steps? No, once the time for this is used up."""
+        if self.runs.late():
+            return [False] * len(groups)
         self.tried += len(groups)
         return [ending.right for ending in self.runs(self.subject, *(self.without(group) for group in groups))]
 

@@ -17,6 +17,9 @@ class Adapter:
 
     rungs: tuple[Rung, ...] = ()
 
+    def prepare(self) -> None:
+        """Import, in the process that all runs are forked from, what a first compile needs; compile nothing."""
+
     def hold(self, held: Hold, journal: Journal) -> AbstractContextManager[None]:
         """Inside, every compile of the process is held, and the way that it takes written down."""
         return nullcontext()

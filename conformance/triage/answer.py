@@ -57,7 +57,7 @@ class Answer:
             return [f"flaky: {self.subject} fails only sometimes: {self.detail}", took]
         found = {"stage": str(self.stage) if self.stage else "not found", "culprit": str(self.culprit or "not found")}
         found |= {"also": self.culprit.also} if self.culprit is not None and self.culprit.also else {}
-        found |= {"kind": f"{self.kind}: {self.detail}"}
+        found |= {"failure": f"{self.kind.replace('_', ' ')}: {self.detail}"}
         found |= {"first bad": self.first_bad} if self.first_bad else {}
         found["repro"] = f"{self.repro} ({self.verified})" if self.repro else f"none: {self.unwritten}"
         found |= {"reduced": self.reduced} if self.reduced else {}

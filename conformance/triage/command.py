@@ -21,7 +21,12 @@ from conformance.plugins import announce, load_plugins
 @click.command("triage", context_settings={"ignore_unknown_options": False})
 @click.argument("subject", metavar="SCRIPT.py|FILE.py:OBJECT|CELL")
 @click.argument("arguments", nargs=-1, metavar="[-- ARGUMENTS]")
-@click.option("-b", "--backend", default="inductor", help="for a file: which compiler")
+@click.option(
+    "-b",
+    "--backend",
+    default="",
+    help="for a file: which compiler; for a script the one that it imports, else inductor",
+)
 @click.option("-t", "--target", default="cpu", help="for FILE.py:OBJECT: what code is made for")
 @click.option(
     "-o", "--out", type=click.Path(path_type=Path), help="write the repro and the text of an issue into this folder"
@@ -30,6 +35,13 @@ from conformance.plugins import announce, load_plugins
 @click.option("--limit", type=float, default=None, metavar="SECONDS", help="processor time for the reducer")
 @click.option(
     "--timeout", type=float, default=120.0, metavar="SECONDS", help="a run of a script that takes longer hangs"
+)
+@click.option(
+    "--within",
+    type=float,
+    default=150.0,
+    metavar="SECONDS",
+    help="for a script: after this the culprit and a smaller script are no longer looked for; what is known is said",
 )
 @click.option(
     "-n", "workers", type=click.IntRange(1), default=2, metavar="N", help="this many runs of a script at a time"
@@ -53,6 +65,7 @@ def triage(
     no_reduce: bool,
     limit: float | None,
     timeout: float,
+    within: float,
     workers: int,
     evidence: bool,
     as_json: bool,
@@ -75,7 +88,7 @@ def triage(
 
     if seeded:
         plugin = (*plugin, _seed(seeded))
-    if subject.endswith(".py") or _is_plain_object(subject, backend, target):
+    if subject.endswith(".py") or _is_plain_object(subject, backend or "inductor", target):
         announce(plugin)
         from conformance.triage.script_triage import checked, triage_script
 
@@ -88,6 +101,7 @@ def triage(
                 shrink=not no_reduce,
                 limit=limit,
                 run_limit=timeout,
+                within=within,
                 workers=workers,
                 say=say,
             )
@@ -96,7 +110,7 @@ def triage(
         raise UsageError("only a script takes arguments")
     load_plugins(plugin)
     return _triage_micrograph(
-        subject, backend, target, out, no_reduce, 180.0 if limit is None else limit, folder, as_json, say
+        subject, backend or "inductor", target, out, no_reduce, 180.0 if limit is None else limit, folder, as_json, say
     )
 
 

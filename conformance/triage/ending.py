@@ -62,6 +62,11 @@ class Ending:
         last = next((line for line in printed if line and not LOGGED.match(line)), "")
         return f"exit {self.code}" + (f": {last[:200]}" if last else "")
 
+    def last_lines(self, count: int = 12) -> str:
+        """The end of what it printed, without torch's own log."""
+        lines = [line.rstrip() for line in self.output.splitlines() if line.strip() and not LOGGED.match(line)]
+        return "\n".join(lines[-count:])
+
     def named(self, event: str) -> list[dict[str, Any]]:
         return [one for one in self.events if one["event"] == event]
 

@@ -10,6 +10,7 @@ import atexit
 import faulthandler
 import getpass
 import importlib.metadata
+import math
 import os
 import re
 import shutil
@@ -30,6 +31,7 @@ from typing import Any, NoReturn
 from conformance import paths, plugins
 from conformance.errors import first_line, printable
 from conformance.processes import Job, Pool, die_with_parent
+from conformance.reduce.script import processor_time
 from conformance.triage import zygote as zygotes
 from conformance.triage.clock import ended_in_time
 from conformance.triage.ending import Ending, from_text, of_the_compiler
@@ -53,6 +55,8 @@ OUTPUT_KEPT = 20_000  # characters of what a run printed
 # torch starts a pool of processes for Triton's kernels at the first compile of every process; where one is needed, it
 # is started then in any case.
 NO_POOL = {"TORCH_WARM_POOL": "0"}
+# torch asks NVML whether there is a GPU: where it asks CUDA, no process that is forked afterwards can use the GPU.
+FORKS = {"PYTORCH_NVML_BASED_CUDA_CHECK": "1"}
 # Headers that torch precompiles in the folder for temporary files, and takes longer for than for a kernel. They depend
 # on no program.
 HEADERS = Path(tempfile.gettempdir(), f"torchinductor_{user_name()}", "precompiled_headers")
@@ -66,12 +70,15 @@ Holder = Callable[[Hold, Journal], Any]  # a backend's context manager that hold
 @dataclass
 class Runs:
     """Runs a subject under holds, and remembers what it saw. `limit` is in seconds of processor time a run, `idle` in
-    seconds for which none of its processes wants to run (None: as many), `workers` runs at a time."""
+    seconds for which none of its processes wants to run (None: as many), `workers` runs at a time. `until` and
+    `spent_at` bound the steps that only make an answer better, by `time.monotonic()` and by `processor_time()`."""
 
     holder: Holder
     limit: float = 120.0
     idle: float | None = None
     workers: int = 2
+    until: float = math.inf
+    spent_at: float = math.inf
     counted: int = 0
     folder: Path = field(default_factory=lambda: Path(tempfile.mkdtemp(prefix="conformance-triage-")))
     _known: dict[tuple[str, Hold], Ending] = field(default_factory=dict)
@@ -83,22 +90,37 @@ class Runs:
         if self._zygote is None:
             self._zygote = Zygote(self.holder, _exit_code)
 
+    def late(self) -> bool:
+        """Is there no time left for what only makes the answer better?"""
+        return time.monotonic() > self.until or processor_time() > self.spent_at
+
     def __call__(self, subject: Subject, *holds: Hold) -> list[Ending]:
         """How the subject ends under each hold, in their order."""
         return self.many([(subject, hold) for hold in holds])
 
-    def many(self, asked: Iterable[tuple[Subject, Hold]]) -> list[Ending]:
+    def many(self, asked: Iterable[tuple[Subject, Hold]], limit: float = math.inf) -> list[Ending]:
+        """How each subject ends under its hold. `limit`: seconds of processor time, where that is less than `self.limit`."""
         asked = list(asked)
         keys = [(_key(subject), hold) for subject, hold in asked]
         missing = {key: pair for key, pair in zip(keys, asked, strict=True) if key not in self._known}
         zygote = str(self._zygote.path) if self._zygote else ""
         jobs = [
-            Job(key, _held_run, (subject, hold, self.holder, zygote, self.limit, self.idle))
+            Job(key, _held_run, (subject, hold, self.holder, zygote, min(limit, self.limit), self.idle))
             for key, (subject, hold) in missing.items()
         ]
         for key, ending in self._run(jobs):
             self._known[key] = ending
         return [self._known[key] for key in keys]
+
+    def beside(self, call: Callable[[], Ending], subject: Subject, hold: Hold) -> tuple[Ending, Ending]:
+        """How the subject ends under the hold, and what the call answers, which runs at the same time in a process of
+        its own."""
+        zygote = str(self._zygote.path) if self._zygote else ""
+        key = (_key(subject), hold)
+        held = Job(key, _held_run, (subject, hold, self.holder, zygote, self.limit, self.idle))
+        found = dict(self._run([held, Job("call", _answer, (call,))]))
+        self._known[key] = found[key]
+        return found[key], found["call"]
 
     def again(self, subject: Subject, hold: Hold) -> Ending:
         """Once more, whatever is known."""
@@ -270,6 +292,10 @@ def _environment(hold: Hold, journal: Journal, zygote: str) -> dict[str, str]:
     path = os.pathsep.join([str(INJECTED), paths.import_path()])
     found = {HOLD_VARIABLE: hold.to_json(), JOURNAL_VARIABLE: str(journal.path), "PYTHONPATH": path}
     return found | ({zygotes.VARIABLE: zygote} if zygote else {})
+
+
+def _answer(call: Callable[[], Ending], say: Callable[[Any], None]) -> None:
+    say(call())
 
 
 def _plain_run(script: Path, env: dict[str, str], limit: float, say: Callable[[Any], None]) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import math
 import os
 import time
 from collections.abc import Callable, Iterator
@@ -25,16 +26,21 @@ from conformance.triage.subject import Script, Subject
 KINDS = {"crash": "crash", "signal": "crash", "hang": "timeout", "raise": "wrong_result", "exit": "wrong_result"}
 WHOLE = Hold()
 EAGER = Hold("eager")
+LARGE = 300  # nodes of captured graphs: the C++ compiler takes much longer than the interpreter's start
 FEW_LINES = 3  # of a program: so many are named as the culprit
 SHORT = 20.0  # seconds of processor time, enough for a small script
 IDLE = 5.0  # seconds for which nothing runs in a program that is known to hang
+QUICK, TIMES_LONGER = 5.0, 3.0  # seconds that a smaller script has; or so many times what the script itself takes
+WAITS = 30.0  # seconds for which nothing runs in a program of which that is not known
+CULPRIT_SECONDS = 60.0  # of processor time for naming the culprit
 # Seconds of processor time for the reducer: one a statement, so many at least and at most; where every try runs the C++
 # compiler, twice as many. A program that hangs may be asleep: there it is the most, by the clock.
 LEAST, MOST = 15.0, 60.0
 
 
 class Search:
-    """The steps of one triage. `plain` runs the program in an interpreter of its own."""
+    """The steps of one triage. `plain` runs the program in an interpreter of its own. After `within` seconds by the
+    clock no culprit is looked for any more and nothing made smaller: what is known is verified and said."""
 
     def __init__(
         self,
@@ -45,18 +51,22 @@ class Search:
         *,
         plain: Callable[[], Ending] | None = None,
         limit: float | None = None,
+        within: float = math.inf,
         say: Callable[[str], None] = lambda text: None,
     ) -> None:
         self.subject, self.adapter, self.runs = subject, adapter, runs
-        self.plain, self.limit, self.say = plain, limit, say
+        self.plain, self.limit, self.within, self.say = plain, limit, within, say
         self.answer = Answer(subject.name, said.UNDECIDED, Ending(0), versions=versions)
         self.shrunk: Reduced | None = None
         self.assumed = False  # see `_failing`
         self.verifies = False  # is a repro written, and so run alone?
+        self.hangs = False
+        self.alone: dict[str, Ending] = {}  # how texts end as repros, in an interpreter of their own
 
     def run(self, out: Path | None, shrink: bool = True) -> Answer:
         """All steps; the answer is filled as they go."""
         found = self.answer
+        self.runs.until = time.monotonic() + self.within
         self.verifies = isinstance(self.subject, Script) and out is not None and self.plain is not None
         with self._timed("given"):
             if not self._fails():
@@ -72,7 +82,7 @@ class Search:
             return self._done()
         found.verdict = said.FOUND
         self.say(f"stage: {found.stage}")
-        with self._timed("culprit"):
+        with self._timed("culprit"), self._bounded(CULPRIT_SECONDS, "the search for the culprit"):
             found.culprit = self.adapter.culprit(self.runs, self.subject, found.climb, found.stage)
         self.say(f"culprit: {found.culprit}")
         if isinstance(self.subject, Script) and out is not None:
@@ -83,6 +93,17 @@ class Search:
                 self._write(self.subject, out)
                 self._check_assumption()
         return self._done()
+
+    @contextmanager
+    def _bounded(self, seconds: float, what: str) -> Iterator[None]:
+        """Inside, nothing new is tried after so many seconds of processor time; it is said if that happened."""
+        self.runs.spent_at = processor_time() + seconds
+        try:
+            yield
+            if self.runs.late():
+                self.answer.notes.append(f"{what} was stopped: its time was used up")
+        finally:
+            self.runs.spent_at = math.inf
 
     def _done(self) -> Answer:
         self.answer.runs = self.runs.counted
@@ -104,13 +125,19 @@ class Search:
         found = self.answer
         lowest, highest = self._cheap_ends()
         eager, captured = self.runs(self.subject, EAGER, lowest)
+        if self.runs.idle is None:
+            self.runs.idle = min(self.runs.limit, max(WAITS, 4 * eager.seconds))
         if self.verifies and eager.right and not captured.right:
             self._expect_hang(captured, eager)
             if self.runs(self.subject, highest)[0].like(captured):
                 return self._failing(captured, assumed=True)
-        forked = self.runs(self.subject, WHOLE, highest)[0]
+        alone = None
+        if self.plain is not None and graph_nodes(captured) > LARGE:  # most likely right, and dear to compile
+            forked, alone = self.runs.beside(self.plain, self.subject, WHOLE)
+        else:
+            forked = self.runs(self.subject, WHOLE, highest)[0]
         if forked.right:
-            alone = self.plain() if self.plain is not None else forked
+            alone = alone or (self.plain() if self.plain is not None else forked)
             found.given, found.verdict = alone, said.RIGHT if alone.right else said.FLAKY
             found.detail = "" if alone.right else f"in a new interpreter {alone.told()}, forked it is right"
             return False
@@ -132,7 +159,8 @@ class Search:
 
     def _expect_hang(self, seen: Ending, eager: Ending) -> None:
         """Once it is known that the program hangs, the other runs need not wait as long."""
-        if seen.kind == "hang" and self.runs.idle is None:
+        if seen.kind == "hang" and not self.hangs:
+            self.hangs = True
             self.runs.limit = max(SHORT, self.runs.limit / 4)
             self.runs.idle = min(self.runs.limit, max(IDLE, 4 * eager.seconds))
 
@@ -149,10 +177,14 @@ class Search:
     def _reduced(self, subject: Script) -> Reduced | None:
         """A smaller script that fails at the same stage in the same way and is cured by the same thing."""
         found = self.answer
+        if self.runs.late():
+            return None
         question = Question(self.runs, subject, found, self.runs.folder)
         limit = self._budget(subject.text) if self.limit is None else self.limit
         clock = time.monotonic if found.given.kind == "hang" else processor_time
-        reducer = ScriptReducer(subject.text, question.holds, limit, self.runs.workers, clock)
+        reducer = ScriptReducer(
+            subject.text, question.holds, limit, self.runs.workers, lambda: math.inf if self.runs.late() else clock()
+        )
         shrunk = reducer.run()
         found.reduced = f"{shrunk.before} statements → {shrunk.after}, {shrunk.tries} tries"
         self.say(f"reduced: {found.reduced}")
@@ -217,8 +249,10 @@ class Search:
         path.write_text(repro.script_text(text, report, guarded, subject.arguments), encoding="utf-8")
         beside = filter(None, [str(subject.shown.resolve().parent), os.environ.get("PYTHONPATH")])
         folder = {"PYTHONPATH": os.pathsep.join(beside)}
-        both = (path, folder), (path, folder | {repro.CURE_VARIABLE: "1"})
-        alone, right = self.runs.plain(*both, limit=2 * repro.GUARD_SECONDS)
+        asked = [(path, folder | {repro.CURE_VARIABLE: "1"})]
+        asked += [] if text in self.alone else [(path, folder)]  # another cure changes nothing of what runs alone
+        right, *ended = self.runs.plain(*asked, limit=2 * repro.GUARD_SECONDS)
+        alone = self.alone.setdefault(text, ended[0]) if ended else self.alone[text]
         if alone.code == 1 and right.code == 0:
             plugged = f", with {', '.join(plugins.named())} loaded," if plugins.named() else ""
             found.repro, found.verified = path, f"alone{plugged} it exits 1; cured it exits 0"
@@ -245,7 +279,13 @@ class Search:
             found="The script was run with every compile stopped at one stage after the other:\n\n"
             + "\n".join(f"- {line}" for line in found.climb.lines()),
             first_bad=found.first_bad,
+            details={"The end of its output": found.given.last_lines() if found.given.kind == "exit" else ""},
         )
+
+
+def graph_nodes(ending: Ending) -> int:
+    """How large the captured graphs of a run are together."""
+    return sum(graph["nodes"] for graph in ending.named("graph"))
 
 
 def statements_around(text: str, numbers: set[int]) -> list[str]:
@@ -278,12 +318,16 @@ class Question:
         self.cured = (
             Ablation(runs, subject, self.failing).without(steps) if steps else Hold(below.name if below else "eager")
         )
+        # A smaller script may never end where the script itself does: a loop without its counter.
+        known = {"eager": answer.climb.endings["eager"], self.failing.rung: answer.given}
+        self.limits = {rung: max(QUICK, TIMES_LONGER * ending.seconds) for rung, ending in known.items()}
 
     def holds(self, texts: list[str]) -> list[bool]:
         alive = {text: self._variant(text) for text in texts}
         for hold, wanted in ((EAGER, True), (self.failing, False), (self.cured, True)):
             pairs = [(text, (subject, hold)) for text, subject in alive.items()]
-            endings = self.runs.many([pair for _, pair in pairs])
+            limit = math.inf if self.given.kind == "hang" and not wanted else self.limits.get(hold.rung, math.inf)
+            endings = self.runs.many([pair for _, pair in pairs], limit)
             for (text, _), ending in zip(pairs, endings, strict=True):
                 if not (ending.right if wanted else ending.like(self.given)):
                     del alive[text]

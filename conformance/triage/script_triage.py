@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import math
 import os
 import sys
 import tempfile
@@ -13,30 +14,31 @@ from typing import Any
 
 from conformance import paths, plugins
 from conformance.errors import UsageError
-from conformance.target import Target
 from conformance.triage.answer import Answer
 from conformance.triage.ending import Ending
-from conformance.triage.runs import NO_POOL, Runs, plain_ending, probe_folder
+from conformance.triage.runs import FORKS, NO_POOL, Runs, plain_ending, probe_folder
 from conformance.triage.script_search import Search
 from conformance.triage.subject import Script, of_object, script
 
+COMPILERS = {"torch_tensorrt": "torch_tensorrt", "tensorrt_llm": "autodeploy"}  # by the package that a script imports
 RUN_LIMIT = 120.0  # seconds that one run of the script may take
 
 
 def triage_script(
     subject: Script,
     *,
-    backend: str = "inductor",
+    backend: str = "",
     out: Path | None = None,
     shrink: bool = True,
     limit: float | None = None,
     run_limit: float = RUN_LIMIT,
+    within: float = math.inf,
     workers: int = 2,
     say: Callable[[str], None] = lambda text: None,
 ) -> Answer:
     """Stage, culprit and repro of a script."""
-    os.environ |= {**NO_POOL, **os.environ, **early_environment(subject.text)}
-    adapter, versions = made_ready(backend)
+    os.environ |= {**NO_POOL, **FORKS, **os.environ, **early_environment(subject.text)}
+    adapter, versions = made_ready(backend or compiler_of(subject.text))
 
     def plain() -> Ending:
         with tempfile.TemporaryDirectory(prefix="conformance-plain-") as folder:
@@ -46,7 +48,7 @@ def triage_script(
     runs = Runs(adapter.hold, limit=run_limit, workers=workers)
     runs.prepare()
     try:
-        search = Search(subject, adapter, runs, versions, plain=plain, limit=limit, say=say)
+        search = Search(subject, adapter, runs, versions, plain=plain, limit=limit, within=within, say=say)
         return search.run(out or paths.state("triage"), shrink)
     finally:
         runs.close()
@@ -83,12 +85,26 @@ def made_ready(name: str) -> tuple[Any, dict[str, str]]:
         backend = backends.get(name)
         if not isinstance(backend, Triaged):
             raise UsageError(
-                f"scripts cannot be held at the stages of {name}; use -b inductor, which holds every torch.compile"
+                f"a script cannot be stopped at the stages of {name}; name a module with FILE.py:OBJECT -b {name}, or take "
+                "-b inductor, which stops every torch.compile"
             )
         with torch.compiler.set_stance("force_eager"):  # it imports Dynamo
             pass
-        backend.preload(Target.parse("cpu"))
-        return backend.triage_adapter(), {"torch": str(torch.__version__)}
+        adapter = backend.triage_adapter()
+        adapter.prepare()
+        return adapter, backend.versions() or {"torch": str(torch.__version__)}
+
+
+def compiler_of(text: str) -> str:
+    """The compiler that a script uses: Torch-TensorRT or AutoDeploy where it imports them, else Inductor."""
+    imported = {
+        name
+        for node in ast.walk(ast.parse(text))
+        if isinstance(node, (ast.Import, ast.ImportFrom))
+        for name in [getattr(node, "module", "") or "", *(alias.name for alias in node.names)]
+    }
+    packages = {name.split(".")[0] for name in imported}
+    return next((compiler for package, compiler in COMPILERS.items() if package in packages), "inductor")
 
 
 def early_environment(text: str) -> dict[str, str]:

@@ -18,6 +18,7 @@ SEAMS = {
     "fuzz/seam.py",
     "torch_seam.py",
     "backends/inductor/seam.py",
+    "backends/inductor/triage/seam.py",
     "backends/torch_tensorrt/seam.py",
     "backends/autodeploy/seam.py",
     "headless/seam.py",

@@ -34,6 +34,7 @@ import model_programs
 HERE = Path(__file__).resolve().parent
 SCRIPTS = HERE / "scripts"
 RIGHT = HERE / "scripts_right"
+THIRD = HERE / "scripts_third"
 TORCH = version("torch").partition("+")[0]
 # CompilerBisector's words for what it turned off, as our stages. A subsystem it does not name is no stage.
 BISECTED = {
@@ -103,7 +104,7 @@ def subject(name: str, folder: Path) -> str:
     """What the command is given for a name: a script's file, or a model written into `folder`."""
     if name in model_programs.NAMES:
         return model_programs.write(name, folder)
-    return str(next(at / f"{name}.py" for at in (SCRIPTS, RIGHT) if (at / f"{name}.py").exists()))
+    return str(next(at / f"{name}.py" for at in (SCRIPTS, RIGHT, THIRD) if (at / f"{name}.py").exists()))
 
 
 def bisected(name: str, limit: float) -> dict[str, Any]:
@@ -189,9 +190,19 @@ def names(half: str, truth: dict[str, Any]) -> list[str]:
         found = sorted(path.stem for path in RIGHT.glob("*.py"))
     elif half == "models":
         found = list(model_programs.NAMES)
+    elif half == "third":
+        found = sorted(name for name, one in truth.items() if one["half"] == half)
     else:
         found = sorted(name for name, one in truth.items() if one["half"] == half and TORCH in one["alive"])
     return [name for start in range(5) for name in found[start::5]]
+
+
+def known_truth() -> dict[str, Any]:
+    """What is wrong with each script, of both folders."""
+    third = tomllib.loads((THIRD / "truth.toml").read_text())
+    return tomllib.loads((SCRIPTS / "truth.toml").read_text()) | {
+        name: {**one, "half": "third"} for name, one in third.items()
+    }
 
 
 def in_turn(halves: list[list[str]]) -> list[str]:
@@ -240,8 +251,9 @@ def shared(cores: str, jobs: int) -> list[set[int]]:
 
 def arguments() -> argparse.Namespace:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--half", choices=["develop", "held", "right", "models"], nargs="+", default=["held"])
+    parser.add_argument("--half", choices=["develop", "held", "third", "right", "models"], nargs="+", default=["held"])
     parser.add_argument("--only", default="", help="programs with this in their names")
+    parser.add_argument("--skip", nargs="*", default=[], metavar="NAME", help="programs that were run before")
     parser.add_argument("--jobs", type=int, default=1)
     parser.add_argument("--cores", default="", help="FIRST-LAST: each job gets its share of these and no other")
     parser.add_argument("--limit", type=float, default=600.0, help="seconds for one script")
@@ -255,10 +267,11 @@ def arguments() -> argparse.Namespace:
 def main() -> None:
     options = arguments()
     until = time.time() + options.within
-    truth = tomllib.loads((SCRIPTS / "truth.toml").read_text())
+    truth = known_truth()
     known = merged(options.results)
     wanted = [name for name in in_turn([names(half, truth) for half in options.half]) if options.only in name]
-    tasks = [(name, "triage") for name in wanted if name not in {one["script"] for one in known if "verdict" in one}]
+    done = {*options.skip, *(one["script"] for one in known if "verdict" in one)}
+    tasks = [(name, "triage") for name in wanted if name not in done]
     if options.bisector:
         have = {one["script"] for one in known if "bisector" in one}
         tasks += [(name, "bisector") for name in wanted if name in truth and name not in have]

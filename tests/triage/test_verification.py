@@ -66,7 +66,7 @@ def test_anything_else_is_not(tmp_path: Path, text: str, reason: str) -> None:
 
 def test_another_cure_is_tried_where_the_script_fails_alone(tmp_path: Path) -> None:
     search, _ = written(tmp_path, 'import os\nimport sys\n\nsys.exit("WHOLE" not in os.environ)\n', TwoCures())
-    assert search.answer.repro is not None and search.runs.counted == 4
+    assert search.answer.repro is not None and search.runs.counted == 3
 
 
 def test_no_other_cure_is_tried_where_it_does_not(tmp_path: Path) -> None:

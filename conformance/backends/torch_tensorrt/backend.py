@@ -84,6 +84,11 @@ class TorchTensorRTBackend(Backend):
 
         return TensorRTTrail(self, case, held)
 
+    def triage_adapter(self) -> Any:
+        from conformance.backends.torch_tensorrt.script_rungs import TorchTensorRTAdapter
+
+        return TorchTensorRTAdapter()
+
     def repro_entry(self, stage: str) -> tuple[str, str] | None:
         from conformance.backends.torch_tensorrt import repro
 

@@ -117,6 +117,19 @@ def _version() -> str:
 
 
 seam = Seam("torch_tensorrt", _version, NAMES, _imported)
+of_scripts = Seam(  # what holds the compiles of a script that is triaged; each name is patched once
+    "torch_tensorrt",
+    _version,
+    {
+        "compile_anything": Name("torch_tensorrt:compile", NO_STAGE),
+        "compile_exported": NAMES["compile"],
+        "call_backend": INDUCTOR["call_backend"],
+        **{key: NAMES[key] for key in ("pre_export_lowering", "post_lowering", "compile_module", "post_passes")},
+        "post_lowering of the backend": Name("torch_tensorrt.dynamo.backend.backends:post_lowering", NO_STAGE),
+        "compile_module of the backend": Name("torch_tensorrt.dynamo.backend.backends:compile_module", NO_STAGE),
+    },
+    _imported,
+)
 outside = Seam(
     "torch",
     lambda: str(torch.__version__),

@@ -12,6 +12,7 @@ usual, called directly), `uncached` (called as usual, without the caches), `whol
 from __future__ import annotations
 
 import inspect
+import re
 import sys
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
@@ -22,6 +23,7 @@ from torch import fx
 
 from conformance.backends.inductor.compiled import UNFUSED
 from conformance.backends.inductor.seam import BOXED, ORIGINAL_BACKEND, seam
+from conformance.backends.inductor.triage import ahead_of_time
 from conformance.backends.inductor.triage.steps import Steps
 from conformance.errors import first_line, program_line
 from conformance.torch_seam import OpOverload
@@ -34,6 +36,7 @@ CALLED_DIRECTLY = ("unfused", "program")
 WITHOUT_CACHES = (*CALLED_DIRECTLY, "uncached")
 MANY_NODES = 5_000  # of larger graphs it is not written down what they call
 OTHER_BACKENDS = "other backends"  # turned off: graphs for backends that are not held run as they were captured
+SEVERAL = 2
 RECOMPILES = 10_000  # compiled afresh at every call, a program would soon reach Dynamo's limit
 # These change flags of the C++ compiler, with which torch would precompile its headers anew: that takes longer than a
 # kernel without precompiled headers.
@@ -65,6 +68,10 @@ def holding(hold: Hold, journal: Journal) -> Iterator[None]:
     with ExitStack() as stack:
         around = {key: function for key, function in holder.subscribers().items() if seam.has(key)}
         stack.enter_context(seam.subscribe(**around))
+        exported = ahead_of_time.AheadOfTime(hold.rung).subscribers()
+        stack.enter_context(
+            ahead_of_time.seam.subscribe(**{key: f for key, f in exported.items() if ahead_of_time.seam.has(key)})
+        )
         holder.apply_settings()
         if hold.rung == "eager":
             torch.compiler.set_stance("force_eager")
@@ -81,6 +88,7 @@ class Holder:
         self.graph = -1  # number of the captured graph that is worked on
         self.depth: dict[str, int] = {}
         self.passed: fx.GraphModule | None = None
+        self.calls = 0  # of compiled functions from outside of any; only the first are counted
         self._told: list[int] = []  # exceptions that were written down
 
     def subscribers(self) -> dict[str, Proceed]:
@@ -124,8 +132,12 @@ class Holder:
         """Asked at every call of something compiled: which callback sees its frames?"""
         if self.rung == "eager" and not _of_higher_order_op():
             return None
-        if self.afresh and _outermost_call():
-            seam.reset_code_caches()
+        if (self.afresh or self.calls < SEVERAL) and _outermost_call():
+            if callback and self.calls < SEVERAL:  # not what only turns the compiler off
+                self.calls += 1
+                self.journal.write("call")
+            if self.afresh:
+                seam.reset_code_caches()
         return proceed(callback)
 
     def call_backend(self, proceed: Proceed, output: Any, gm: fx.GraphModule, *args: Any, **kwargs: Any) -> Any:
@@ -239,7 +251,8 @@ class Holder:
         except Exception as error:
             if id(error) not in self._told and "Restart" not in type(error).__name__:
                 self._told.append(id(error))
-                self.journal.write("raised", phase=PHASES.get(key, key), graph=self.graph, error=first_line(error))
+                facts = {"graph": self.graph, "error": first_line(error), "target": lowered_target(error)}
+                self.journal.write("raised", phase=PHASES.get(key, key), **facts)
             raise
         finally:
             self.depth[key] -= 1
@@ -266,6 +279,12 @@ class Runner(fx.Interpreter):
 
 
 # ------------------------------------------------------------------------------------------------- helpers
+
+
+def lowered_target(error: Exception) -> str:
+    """The op that was being lowered, as torch writes it below the message; "" where it does not."""
+    found = re.search(r"^ *target: (\S+)", str(error), re.MULTILINE)
+    return found[1] if found else ""
 
 
 def _as_captured(gm: fx.GraphModule, example_inputs: Any) -> Any:

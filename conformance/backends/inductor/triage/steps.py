@@ -54,7 +54,11 @@ class Steps:
             return None
         before = _digest(observer.gm) if self.recording else ""
         self.matched = []
-        result = proceed(observer, function)
+        try:
+            result = proceed(observer, function)
+        except Exception:
+            self._step("pass", key, name, False, patterns=self.matched)
+            raise
         if self.recording and _digest(observer.gm) != before:
             self._step("pass", key, name, False, patterns=self.matched)
         return result
@@ -100,10 +104,21 @@ class Steps:
 
 
 def pattern_name(entry: Any) -> str:
-    """A pattern by torch's own name for it, or by the function that replaces it."""
+    """A pattern by torch's own name for it (2.14 on), or by the function that replaces it or that it was traced from."""
     handler = getattr(entry, "handler", None)
-    inner = getattr(handler, "__wrapped__", handler)
-    return str(getattr(entry, "pattern_name", None) or getattr(inner, "__name__", "") or type(entry).__name__)
+    for function in (getattr(handler, "__wrapped__", handler), _traced_from(entry)):
+        if name := getattr(entry, "pattern_name", None) or getattr(function, "__name__", ""):
+            return str(name)
+    return type(entry).__name__
+
+
+def _traced_from(entry: Any) -> Any:
+    """The function that the pattern of a replacement was traced from, which only its check still knows."""
+    check = getattr(entry, "extra_check", None)
+    names = getattr(getattr(check, "__code__", None), "co_freevars", ())
+    known = dict(zip(names, getattr(check, "__closure__", None) or (), strict=False))
+    search = known["search_fn"].cell_contents if "search_fn" in known else None
+    return getattr(search, "func", search)  # a partial has no name of its own
 
 
 def op_name(text: str) -> str:
