@@ -91,7 +91,9 @@ class Examination:
     def _book_times(self) -> None:
         """A backend that compiles before it can say which stage it has come to has measured its stages itself: their time
         is theirs, and not capture's."""
-        own = {stage: seen.seconds for stage, seen in self.found.observations.items() if stage is not Stage.CAPTURE}
+        own: dict[Stage, float] = {
+            stage: seen.seconds for stage, seen in self.found.observations.items() if stage is not Stage.CAPTURE
+        }
         times = {stage: self._times.get(stage, 0.0) + own.get(stage, 0.0) for stage in self.found.observations}
         if Stage.CAPTURE in times:
             times[Stage.CAPTURE] = max(0.0, times[Stage.CAPTURE] - sum(own.values()))

@@ -9,6 +9,7 @@ import torch
 from torch import fx
 
 from conformance import graphs, oracle
+from conformance.graph_runner import GraphRunner
 from conformance.torch_seam import TorchDispatchMode, pytree, schema_of
 from conformance.triage.culprit import Culprit
 
@@ -120,7 +121,7 @@ def run(gm: fx.GraphModule, inputs: list[Any]) -> Any:
     torch.manual_seed(oracle.SEED)
     try:
         with torch.no_grad():
-            result = fx.Interpreter(gm).run(*values, enable_io_processing=False)
+            result = GraphRunner(gm).run(*values, enable_io_processing=False)
     except Exception as error:
         return error
     return [*pytree.tree_leaves(result), *(v for v in values if isinstance(v, torch.Tensor))]
@@ -132,7 +133,7 @@ def ops_gone(before: fx.GraphModule, after: fx.GraphModule) -> list[str]:
     return sorted(name for name in {*old, *new} if old[name] != new[name])
 
 
-class _Values(fx.Interpreter):
+class _Values(GraphRunner):
     """Keeps the value of every node, as it was when the node ran."""
 
     def __init__(self, gm: fx.GraphModule) -> None:

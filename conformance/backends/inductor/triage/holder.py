@@ -26,7 +26,7 @@ from conformance.backends.inductor.seam import BOXED, ORIGINAL_BACKEND, seam
 from conformance.backends.inductor.triage import ahead_of_time
 from conformance.backends.inductor.triage.steps import Steps
 from conformance.errors import first_line, program_line
-from conformance.torch_seam import OpOverload
+from conformance.graph_runner import GraphRunner
 from conformance.triage.hold import Hold, Journal
 
 Proceed = Callable[..., Any]
@@ -258,9 +258,8 @@ class Holder:
             self.depth[key] -= 1
 
 
-class Runner(fx.Interpreter):
-    """Runs a graph that was made for the code generator: ops that write into their first argument return it, as
-    lowering has it."""
+class Runner(GraphRunner):
+    """Tells the journal which node raised."""
 
     def __init__(self, gm: fx.GraphModule, journal: Journal) -> None:
         super().__init__(gm)
@@ -268,14 +267,10 @@ class Runner(fx.Interpreter):
 
     def run_node(self, node: fx.Node) -> Any:
         try:
-            value = super().run_node(node)
+            return super().run_node(node)
         except Exception as error:
             self.journal.write("runner", node=str(node), target=str(node.target), error=first_line(error))
             raise
-        if value is None and node.users and isinstance(node.target, OpOverload):
-            written: Any = self.map_nodes_to_values(node.args, node)
-            return written[0]
-        return value
 
 
 # ------------------------------------------------------------------------------------------------- helpers
