@@ -22,9 +22,9 @@ class GraphRunner(fx.Interpreter):
         return value
 
 
-def runnable(gm: fx.GraphModule) -> Callable[..., Any]:
-    """The graph as a function of flat values: itself, where calling it does."""
-    if not any(_is_used_for_what_it_wrote(node) for node in gm.graph.nodes):
+def runnable(gm: Callable[..., Any]) -> Callable[..., Any]:
+    """The graph as a function of flat values: itself, where calling it does, and where it is no graph but stands for one."""
+    if not isinstance(gm, fx.GraphModule) or not any(_is_used_for_what_it_wrote(node) for node in gm.graph.nodes):
         return gm
     return lambda *values: GraphRunner(gm).run(*values, enable_io_processing=False)
 
