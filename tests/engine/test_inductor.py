@@ -100,6 +100,20 @@ def test_a_wrong_kernel_is_codegen_and_a_wrong_pass_postgrad(monkeypatch: pytest
     assert all(results[stage].verdict is Verdict.PASS for stage in Stage.POSTGRAD.before())
 
 
+def test_a_command_that_a_fast_linker_cannot_carry_out_is_run_as_torch_made_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    asked: list[str] = []
+
+    def run(command: str, folder: str) -> None:
+        asked.append(command)
+        if "-fuse-ld" in command:
+            raise RuntimeError("collect2: error")
+
+    monkeypatch.setattr(kernel_store, "_fast_linker", lambda: "gold")
+    kernel_store._compiled(run, "g++ a.cpp -shared -o a.so", "")
+    kernel_store._compiled(run, "g++ a.cpp -c -o a.o", "")
+    assert asked == ["g++ a.cpp -shared -o a.so -fuse-ld=gold", "g++ a.cpp -shared -o a.so", "g++ a.cpp -c -o a.o"]
+
+
 def test_the_store_of_compiled_kernels_forgets_what_was_not_asked_for_the_longest(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
