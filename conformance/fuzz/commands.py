@@ -232,8 +232,13 @@ def quiet() -> None:
         logging.getLogger(name).setLevel(logging.CRITICAL)
 
 
+def _console() -> Console:
+    """What is said of programs is their text: brackets in it are no markup, and lines are as long as they are."""
+    return Console(stderr=True, markup=False, highlight=False, soft_wrap=True)
+
+
 def _watched(session: Any) -> None:
-    console = Console(stderr=True)
+    console = _console()
     last = time.monotonic()
     told = programs_told = 0
     with Live(_progress(session, ""), console=console, auto_refresh=False, transient=True) as live:
@@ -241,10 +246,10 @@ def _watched(session: Any) -> None:
         def tell(name: str, what: str) -> None:
             nonlocal last, told, programs_told
             for program in session.lane.new[programs_told:]:
-                console.print(f"found {program.id}: {program}", highlight=False, soft_wrap=True, markup=False)
+                console.print(f"found {program.id}: {program}")
             programs_told = len(session.lane.new)
             for finding in session.new[told:]:
-                console.print(f"found {finding.id}: {finding}", highlight=False, soft_wrap=True, markup=False)
+                console.print(f"found {finding.id}: {finding}")
             told = len(session.new)
             now = time.monotonic()
             if console.is_terminal and (what or now - last > 0.5):
@@ -252,7 +257,7 @@ def _watched(session: Any) -> None:
                 last = now
             elif not console.is_terminal and now - last > 30:
                 last = now
-                console.print(_line(session, name), style="dim", highlight=False, soft_wrap=True)
+                console.print(_line(session, name), style="dim")
 
         session.tell = tell
         try:
@@ -299,26 +304,20 @@ def _ended(session: Any, as_json: bool, coverage: bool = False) -> int:
     from conformance.fuzz.repro import write_repro
     from conformance.fuzz.session import summary
 
-    console = Console(stderr=True)
+    console = _console()
     program_report.tell(session.lane, console, coverage)
     for finding in session.new:
         file = write_repro(finding)
-        console.print(f"\n{finding.id} {finding}", style="bold", highlight=False, soft_wrap=True, markup=False)
-        console.print(f"  repro: python {file}\n  keep:  conformance pin {finding.id}", highlight=False, soft_wrap=True)
+        console.print(f"\n{finding.id} {finding}", style="bold")
+        console.print(f"  repro: python {file}\n  keep:  conformance pin {finding.id}")
     for finding in session.unconfirmed:
-        console.print(
-            f"not reproduced in a fresh process: {finding}",
-            style="yellow",
-            highlight=False,
-            soft_wrap=True,
-            markup=False,
-        )
+        console.print(f"not reproduced in a fresh process: {finding}", style="yellow")
     for reason, times in session.register.met.most_common():
-        console.print(f"known, met {times} times: {reason}", style="dim", highlight=False, soft_wrap=True, markup=False)
+        console.print(f"known, met {times} times: {reason}", style="dim")
     for problem in [*session.problems, *session.findings.problems]:
-        console.print(problem, style="yellow", highlight=False, soft_wrap=True, markup=False)
+        console.print(problem, style="yellow")
     about = f"seed {session.seed}, {len(session.micrographs)} micrographs"
-    console.print(_line(session, about), style="dim", highlight=False, soft_wrap=True)
+    console.print(_line(session, about), style="dim")
     if as_json:
         click.echo(json.dumps(summary(session)))
     return 1 if session.new or session.lane.new else 0

@@ -5,15 +5,18 @@ from __future__ import annotations
 import re
 import time
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from typing import Any
 
 from rich.console import Console
 
+from conformance.errors import few
 from conformance.fuzz import reach
 from conformance.fuzz.grammars import GRAMMARS
 from conformance.fuzz.program_lane import Lane
 from conformance.fuzz.program_tasks import ALONE
+
+NAMED = 6  # of what was reached or never reached
 
 
 def summary(lane: Lane) -> dict[str, Any]:
@@ -40,21 +43,16 @@ def coverage(lane: Lane) -> Iterator[str]:
     yield "\nreached, by stage (the rarest are named):"
     for stage, things in reach.table(lane.reached).items():
         rare = [shortened(thing) for thing in sorted(things, key=lambda thing: things[thing])]
-        yield f"  {stage}: {len(things)} kinds: {listed(rare)}" if things else f"  {stage}: nothing is recorded"
+        yield f"  {stage}: {len(things)} kinds: {few(rare, NAMED)}" if things else f"  {stage}: nothing is recorded"
     never, known = ([], 0) if lane.place else reach.never_lowered(lane.reached)
     if known:
-        yield f"ops with a lowering in Inductor: {known - len(never)} of {known} reached; never: {listed(never)}"
+        yield f"ops with a lowering in Inductor: {known - len(never)} of {known} reached; never: {few(never, NAMED)}"
     yield "entries of the grammars that were never drawn:"
     for name in lane.grammars:
         slots = GRAMMARS[name].slots.items()
         missing = [f"{slot}={key}" for slot, table in slots for key in table if not lane.drawn[name, slot, key]]
         total = sum(len(table) for _, table in slots)
-        yield f"  {name}: {len(missing)} of {total}" + (f": {listed(missing)}" if missing else "")
-
-
-def listed(names: Sequence[str], most: int = 6) -> str:
-    """The first few names."""
-    return ", ".join(names[:most]) + (" …" if len(names) > most else "")
+        yield f"  {name}: {len(missing)} of {total}" + (f": {few(missing, NAMED)}" if missing else "")
 
 
 def shortened(thing: str) -> str:
@@ -66,7 +64,7 @@ def tell(lane: Lane, console: Console, with_coverage: bool) -> None:
     """The findings by cause, known reports first, with their numbers."""
 
     def say(text: str, style: str = "") -> None:
-        console.print(text, style=style, highlight=False, soft_wrap=True, markup=False)
+        console.print(text, style=style)
 
     for finding in sorted(lane.new, key=lambda finding: (not finding.report, finding.stage)):
         say(f"\n{finding.id} {finding}", "bold")

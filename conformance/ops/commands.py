@@ -17,6 +17,7 @@ from conformance.ops.causes import causes
 from conformance.record import Run, is_unexpected, read
 
 if TYPE_CHECKING:
+    from conformance.expectations import Expectations
     from conformance.ops.sweep import Sweep
 
 STAGES = ("decomposition", "codegen", "runtime")
@@ -152,20 +153,26 @@ def sweep_of(
     )
 
 
-def carry_out(sweep: Sweep, path: Path, resume: bool, workers: int | None, expected_in: str | None = None) -> Run:
-    """Run what the record does not have yet; return the record."""
+def prepare(sweep: Sweep, expected_in: str | None = None) -> Expectations:
+    """Make this process ready to fork those of the sweep; return what is expected of its cells."""
     import torch
 
     from conformance import backends, environment, expectations
-    from conformance.plan import cores
-    from conformance.record import Writer
     from conformance.target import Target
 
     torch.set_num_threads(1)
-    folder = Path(expected_in) if expected_in else paths.expectations() / "ops"
-    expected = expectations.load(folder, environment.versions())
-    writer = Writer(path, environment.header(["conformance", *sys.argv[1:]], expected.digest), resume=resume)
     backends.get(sweep.backend).preload(Target.parse(sweep.target))
+    return expectations.load(Path(expected_in) if expected_in else paths.expectations() / "ops", environment.versions())
+
+
+def carry_out(sweep: Sweep, path: Path, resume: bool, workers: int | None, expected_in: str | None = None) -> Run:
+    """Run what the record does not have yet; return the record."""
+    from conformance import environment
+    from conformance.plan import cores
+    from conformance.record import Writer
+
+    expected = prepare(sweep, expected_in)
+    writer = Writer(path, environment.header(["conformance", *sys.argv[1:]], expected.digest), resume=resume)
     total, last = len(sweep.cells()), time.monotonic()
     try:
         for results in sweep.run(workers or cores(), list(writer.done)):

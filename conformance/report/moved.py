@@ -9,6 +9,7 @@ from itertools import takewhile
 from typing import Any
 
 from conformance import sanitize
+from conformance.ops.words import operator_and_dtype
 from conformance.report.cause import Cause, Compile
 from conformance.report.change import Change
 from conformance.report.columns import bounded
@@ -179,10 +180,10 @@ def _upstream_command(one: Compile) -> str:
 def _operator_command(one: Compile) -> str:
     """What examines an operator again; empty for a micrograph."""
     place = one.first.place
-    prefix, _, operator = place.micrograph.partition("ops.")
-    name, _, dtype = operator.rpartition(":")
-    if prefix or not name:
+    found = operator_and_dtype(place.micrograph)
+    if found is None:
         return ""
+    name, dtype = found
     words = ["-b", place.backend, "-t", place.target, "-k", name, "--dtype", dtype, "-s", place.stage]
     return f"conformance ops {shlex.join(words)}"
 

@@ -4,11 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
-from pathlib import Path
 from typing import Any
 
-from conformance import paths
 from conformance.errors import UsageError
+from conformance.ops.words import operator_and_dtype
 from conformance.sweep.spec import Work
 
 Message = dict[str, Any]
@@ -20,21 +19,14 @@ class Operators:
     key: str | None = None
 
     def __init__(self, work: Work) -> None:
-        import torch
-
-        from conformance import backends, environment, expectations
-        from conformance.ops.commands import sweep_of
-        from conformance.target import Target
+        from conformance.ops.commands import prepare, sweep_of
 
         if len(work.backends) > 1 or len(work.targets) > 1:
             raise UsageError("a sweep of operators takes one backend and one target an environment: -b inductor -t cpu")
         backend, target = (*work.backends, "inductor")[0], (*work.targets, None)[0]
         self.sweep = sweep_of(backend, target, work.micrographs, work.dtypes, work.forms, work.samples, work.stages)
         self.patterns: Sequence[str] = [f"{rung.stage.value}/{{}}" for rung in self.sweep.rungs]
-        folder = Path(work.expectations) if work.expectations else paths.expectations() / "ops"
-        self.expected = expectations.load(folder, environment.versions())
-        torch.set_num_threads(1)
-        backends.get(backend).preload(Target.parse(self.sweep.target))
+        self.expected = prepare(self.sweep, work.expectations)
 
     def header(self, argv: list[str]) -> dict[str, Any]:
         from conformance import environment
@@ -46,8 +38,8 @@ class Operators:
 
     def run(self, units: dict[str, list[str]]) -> Iterator[Message]:
         wanted = {name for names in units.values() for name in names}
-        operators = tuple(one for one in self.sweep.operators if any(_is_of(unit, one.name) for unit in units))
-        sweep = replace(self.sweep, operators=operators)
+        named = {found[0] for unit in units if (found := operator_and_dtype(unit.split("/", 2)[2])) is not None}
+        sweep = replace(self.sweep, operators=tuple(one for one in self.sweep.operators if one.name in named))
         done = [cell for cell in sweep.cells() if cell not in wanted]
         yield {"begun": next(iter(units))}
         for results in sweep.run(1, done):
@@ -57,10 +49,6 @@ class Operators:
         from conformance.ops.cells import dead
 
         yield from (_message(dead(name, reason, self.expected)) for name in names)
-
-
-def _is_of(unit: str, operator: str) -> bool:
-    return unit.split("/", 2)[2].removeprefix("ops.").rpartition(":")[0] == operator
 
 
 def _message(line: dict[str, Any]) -> Message:

@@ -11,9 +11,10 @@ from types import SimpleNamespace
 import pytest
 import torch
 
-from conformance.backends.inductor.triage.ahead_of_time import AheadOfTime, seam
+from conformance.backends.inductor.triage.ahead_of_time import AheadOfTime
 from conformance.backends.inductor.triage.holder import lowered_target
 from conformance.backends.inductor.triage.ladder import called_once
+from conformance.backends.inductor.triage.seam import seam
 from conformance.backends.inductor.triage.steps import pattern_name
 from conformance.stage import Stage
 from conformance.triage.ending import Ending

@@ -31,9 +31,9 @@ def _overloads(entry: Any) -> list[Any]:
 def _has_lowering(op: Any) -> bool:
     """One of its own. A scan has one and falls back where the device has no scans, so that it is in both tables."""
     lowering = seam.lowerings.get(op)
-    if op not in seam.fallbacks:
+    if lowering is None or op not in seam.fallbacks:
         return lowering is not None
-    return lowering is not None and "fallback" not in getattr(lowering, "__qualname__", "fallback")
+    return "fallback" not in getattr(lowering, "__qualname__", "fallback")
 
 
 def decomposable(gm: fx.GraphModule | None) -> list[str]:

@@ -14,13 +14,8 @@ from typing import Any
 
 import torch
 
-from conformance.backends.inductor.triage.seam import seam
-
 Proceed = Callable[..., Any]
 GRAPHS = ("eager", "captured", "traced", "decomposed", "joint", "passed")  # rungs without generated code
-
-
-__all__ = ["AheadOfTime", "seam"]
 
 
 class Uncompiled:

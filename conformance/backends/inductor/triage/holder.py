@@ -23,7 +23,8 @@ from torch import fx
 
 from conformance.backends.inductor.compiled import UNFUSED
 from conformance.backends.inductor.seam import BOXED, ORIGINAL_BACKEND, seam
-from conformance.backends.inductor.triage import ahead_of_time
+from conformance.backends.inductor.triage.ahead_of_time import AheadOfTime
+from conformance.backends.inductor.triage.seam import seam as exporting
 from conformance.backends.inductor.triage.steps import Steps
 from conformance.errors import first_line, program_line
 from conformance.graph_runner import GraphRunner
@@ -66,12 +67,9 @@ def holding(hold: Hold, journal: Journal) -> Iterator[None]:
     """Everything that is compiled inside is held."""
     holder = Holder(hold, journal)
     with ExitStack() as stack:
-        around = {key: function for key, function in holder.subscribers().items() if seam.has(key)}
-        stack.enter_context(seam.subscribe(**around))
-        exported = ahead_of_time.AheadOfTime(hold.rung).subscribers()
-        stack.enter_context(
-            ahead_of_time.seam.subscribe(**{key: f for key, f in exported.items() if ahead_of_time.seam.has(key)})
-        )
+        for names, subscribers in ((seam, holder.subscribers()), (exporting, AheadOfTime(hold.rung).subscribers())):
+            around = {key: function for key, function in subscribers.items() if names.has(key)}
+            stack.enter_context(names.subscribe(**around))
         holder.apply_settings()
         if hold.rung == "eager":
             torch.compiler.set_stance("force_eager")
