@@ -42,7 +42,9 @@ def pytest_sessionfinish(session: pytest.Session) -> None:
     found = _servers.pop(id(session), None)
     if found is not None:
         pid, connection = found
-        connection.close()  # it ends when it reads the end
+        with contextlib.suppress(OSError):
+            connection.send(None)  # to close it is not enough: a process that a test left behind may hold a copy
+        connection.close()
         os.waitpid(pid, 0)
 
 
@@ -83,6 +85,8 @@ def _serve(session: pytest.Session, asked: Connection) -> NoReturn:
         try:
             index = asked.recv()
         except EOFError:
+            index = None
+        if index is None:
             os._exit(0)
         if not ready:
             _load()
