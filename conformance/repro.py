@@ -30,6 +30,7 @@ class Report:
     culprit: str = ""
     cure: Sequence[str] = ()  # lines of Python that make the program right, if they run before it
     cure_words: str = ""
+    prelude: str = ""  # Python that the program needs before it
     found: str = ""  # how stage and culprit were found
     first_bad: str = ""
     details: Mapping[str, str] = field(default_factory=dict)  # longer texts, by heading
@@ -45,6 +46,8 @@ def script_text(body: str, report: Report, guarded: bool = False, arguments: Seq
     parts = [docstring(report), *future, *imports, ""]
     if guarded:
         parts += [GUARD.format(seconds=GUARD_SECONDS).strip(), ""]
+    if report.prelude:
+        parts += [report.prelude]
     if report.cure:
         parts += [
             f'if os.environ.get("{CURE_VARIABLE}"):  # with this it exits 0',
@@ -54,6 +57,12 @@ def script_text(body: str, report: Report, guarded: bool = False, arguments: Seq
     if arguments:
         parts += [f"sys.argv[1:] = {list(arguments)!r}", ""]
     return "\n".join([*parts, rest.strip("\n"), ""])
+
+
+def after(prelude: str, body: str) -> str:
+    """A script behind the lines that it needs before it."""
+    future, rest = _split_future(body)
+    return "\n".join([*future, prelude, rest])
 
 
 GUARD_SECONDS = 60  # a repro that has not ended by then hangs

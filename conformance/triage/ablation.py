@@ -6,10 +6,14 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field, replace
 
+from conformance.errors import few
 from conformance.reduce import ddmin
+from conformance.triage.culprit import Culprit
 from conformance.triage.hold import Hold
 from conformance.triage.runs import Runs
 from conformance.triage.subject import Subject
+
+FEW = 4  # names of steps that are listed where none is at fault alone
 
 
 @dataclass(frozen=True)
@@ -62,6 +66,16 @@ class Ablation:
                 if cured:
                     return step
         return None
+
+    def named(self, kind: str, names: Sequence[str]) -> Culprit:
+        """The one of these steps of a kind without which the subject is right, as the culprit."""
+        steps = [Step(kind, f"{kind} {name}", name) for name in names]
+        step = self.single(steps, self.runs.workers, len(steps))
+        if step is None:
+            return Culprit(
+                kind, "not found", f"the script is right without no single one of {len(steps)}: {few(names, FEW)}"
+            )
+        return Culprit(kind, step.name, "the script is right without it", [step.name], steps=[step])
 
     def smallest(self, steps: Sequence[Step], most: int = 30) -> list[Step]:
         """The smallest set of steps whose absence cures the subject; none where the absence of all does not."""

@@ -20,6 +20,10 @@ class Adapter:
     def prepare(self) -> None:
         """Import, in the process that all runs are forked from, what a first compile needs; compile nothing."""
 
+    def prelude(self) -> str:
+        """Lines of Python that a script needs before it where it runs alone; none, where the compiler is installed."""
+        return ""
+
     def hold(self, held: Hold, journal: Journal) -> AbstractContextManager[None]:
         """Inside, every compile of the process is held, and the way that it takes written down."""
         return nullcontext()

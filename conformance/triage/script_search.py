@@ -276,6 +276,7 @@ class Search:
             got=found.given.told(),
             versions=found.versions,
             cure=cure,
+            prelude=self.adapter.prelude(),
             found="The script was run with every compile stopped at one stage after the other:\n\n"
             + "\n".join(f"- {line}" for line in found.climb.lines()),
             first_bad=found.first_bad,

@@ -12,7 +12,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-from conformance import paths, plugins
+from conformance import paths, plugins, repro
 from conformance.errors import UsageError
 from conformance.triage.answer import Answer
 from conformance.triage.ending import Ending
@@ -42,8 +42,12 @@ def triage_script(
 
     def plain() -> Ending:
         with tempfile.TemporaryDirectory(prefix="conformance-plain-") as folder:
-            env = _beside(subject) | {"TMPDIR": folder}
-            return plain_ending(subject.path, subject.arguments, env, Path(folder), run_limit)
+            path, env = subject.path, _beside(subject) | {"TMPDIR": folder}
+            if prelude := adapter.prelude():
+                path = Path(folder, subject.path.name)
+                path.write_text(repro.after(prelude, subject.text), encoding="utf-8")
+                env |= _path(subject)
+            return plain_ending(path, subject.arguments, env, Path(folder), run_limit)
 
     runs = Runs(adapter.hold, limit=run_limit, workers=workers)
     runs.prepare()
@@ -56,8 +60,12 @@ def triage_script(
 
 def _beside(subject: Script) -> dict[str, str]:
     """A script that lies elsewhere imports what lies beside the file that it stands for."""
+    return _path(subject) if subject.path != subject.shown.resolve() else {}
+
+
+def _path(subject: Script) -> dict[str, str]:
     folders = [str(subject.shown.resolve().parent), os.environ.get("PYTHONPATH", "")]
-    return {"PYTHONPATH": os.pathsep.join(filter(None, folders))} if subject.path != subject.shown.resolve() else {}
+    return {"PYTHONPATH": os.pathsep.join(filter(None, folders))}
 
 
 def checked(file: Path, arguments: tuple[str, ...] = (), name: str = "", folder: Path | None = None) -> Script:

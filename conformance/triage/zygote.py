@@ -2,12 +2,13 @@
 
 A server is forked off this process, which has imported the compiler and compiled nothing. A new interpreter finds
 `sitecustomize.py` of `injected/` on its path; as its first act that hands its command line, folder, environment,
-input and outputs over to the server, which forks a process that does the work, and then waits for it to end. What the
+input, outputs and other open files over to the server, which forks a process that does the work, and then waits for it to end. What the
 server cannot do is left to the interpreter itself.
 """
 
 from __future__ import annotations
 
+import fcntl
 import json
 import os
 import runpy
@@ -27,6 +28,7 @@ from conformance.triage.hold import HOLD_VARIABLE, JOURNAL_VARIABLE, Hold, Journ
 
 VARIABLE = "CONFORMANCE_ZYGOTE"  # the socket of the server, in the environment of a triaged program
 MESSAGE = 1 << 20
+MOST_DESCRIPTORS = 250  # that one message may carry
 
 
 class Zygote:
@@ -72,7 +74,7 @@ class Zygote:
         try:
             signal.signal(signal.SIGCHLD, signal.SIG_DFL)
             die_with_parent()
-            message, descriptors, _, _ = socket.recv_fds(connection, MESSAGE, 3)
+            message, descriptors, _, _ = socket.recv_fds(connection, MESSAGE, MOST_DESCRIPTORS)
             request = json.loads(message)
             if not request or not self._can(request):
                 connection.sendall(b"no\n")
@@ -127,8 +129,7 @@ def _become(request: dict[str, Any], descriptors: list[int], holder: Any, run: A
     code = 70
     try:
         die_with_parent()
-        for number, descriptor in enumerate(descriptors):
-            os.dup2(descriptor, number)
+        _renumber(descriptors, request["descriptors"])
         sys.stdin = open(0, closefd=False)  # noqa: SIM115
         sys.stdout = open(1, "w", errors="backslashreplace", closefd=False)  # noqa: SIM115
         sys.stderr = open(2, "w", buffering=1, errors="backslashreplace", closefd=False)  # noqa: SIM115
@@ -149,6 +150,18 @@ def _become(request: dict[str, Any], descriptors: list[int], holder: Any, run: A
         with suppress(BaseException):
             sys.stdout.flush()
         os._exit(code)
+
+
+def _renumber(descriptors: list[int], numbers: list[int]) -> None:
+    """Give open files the numbers that the program knows them by. They are moved out of the way first: one may have the
+    number that another must get."""
+    free = max(numbers) + 1
+    moved = [fcntl.fcntl(descriptor, fcntl.F_DUPFD_CLOEXEC, free) for descriptor in descriptors]
+    for descriptor in descriptors:
+        os.close(descriptor)
+    for number, descriptor in zip(numbers, moved, strict=True):
+        os.dup2(descriptor, number)
+        os.close(descriptor)
 
 
 def _execute(way: str, text: str, arguments: list[str]) -> None:

@@ -56,6 +56,11 @@ class AutoDeployBackend(Backend):
 
         plan.configured(load(), plan.runnable(target)[0])
 
+    def triage_adapter(self) -> Any:
+        from conformance.backends.autodeploy.script_rungs import AutoDeployAdapter
+
+        return AutoDeployAdapter()
+
     def trail(self, case: Case, held: Any) -> Any:
         from conformance.backends.autodeploy.trail import AutoDeployTrail
 

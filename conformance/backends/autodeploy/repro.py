@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
-TRANSFORMED = '''
+# AutoDeploy from a checkout that nobody built, and what its transforms ask of a GPU. `begin()` is called where it is used.
+UNBUILT = '''
 import importlib
 import logging
 import os
 import pathlib
+import sys
 import types
 
-import yaml
+import torch
 from torch.overrides import TorchFunctionMode
+
 
 class Unbuilt:
     """tensorrt_llm from the sources alone (TRTLLM_SRC=checkout): what needs its compiled parts is missing."""
@@ -39,13 +42,9 @@ class OnTheCPU(TorchFunctionMode):
         return func(*args, **kwargs)
 
 
-TRANSFORM = "{transform}"
-AUTODEPLOY = "tensorrt_llm._torch.auto_deploy"
-
-
-def transformed(module):
-    """The exported graph after this one transform, with the settings of AutoDeploy's default.yaml."""
-    if "TRTLLM_SRC" in os.environ:
+def begin():
+    """AutoDeploy from a checkout that nobody built, on a machine without a GPU."""
+    if "TRTLLM_SRC" in os.environ and "tensorrt_llm" not in sys.modules:
         Unbuilt(os.environ["TRTLLM_SRC"])
     if not torch.cuda.is_available():  # transforms ask how much memory is free, and make example tensors on a GPU
         torch.cuda.mem_get_info = lambda device=None: (1 << 34, 1 << 34)
@@ -53,6 +52,20 @@ def transformed(module):
         torch.cuda.empty_cache = torch.cuda.synchronize = lambda device=None: None
         torch.cuda.get_device_capability = lambda device=None: (9, 0)
         OnTheCPU().__enter__()
+
+'''
+TRANSFORMED = (
+    UNBUILT
+    + '''
+import yaml
+
+TRANSFORM = "{transform}"
+AUTODEPLOY = "tensorrt_llm._torch.auto_deploy"
+
+
+def transformed(module):
+    """The exported graph after this one transform, with the settings of AutoDeploy's default.yaml."""
+    begin()
     load = lambda name: importlib.import_module(f"{AUTODEPLOY}.{name}")
     load("transform.library")
     folder = pathlib.Path(importlib.import_module(AUTODEPLOY).__file__).parent
@@ -65,6 +78,7 @@ def transformed(module):
         load("utils._graph").move_to_device(graph, "cpu")
     return graph
 '''
+)
 
 EXPORTED = '''
 def exported(module):

@@ -58,6 +58,7 @@ def names(package: str) -> dict[str, Name]:
         # Transforms.
         "registry": Name(f"{interface}:TransformRegistry", TRANSFORMS),
         "registered": Name(f"{interface}:TransformRegistry._registry", TRANSFORMS),
+        "apply_transform": Name(f"{interface}:BaseTransform.__call__", NO_STAGE),
         "info": Name(f"{interface}:TransformInfo", NO_STAGE),
         "meta_key": Name(f"{interface}:BaseTransform._autodeploy_meta_key", TRANSFORMS),
         "history_key": Name(f"{interface}:BaseTransform._history_key", TRANSFORMS),

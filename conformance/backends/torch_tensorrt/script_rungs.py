@@ -15,7 +15,7 @@ import torch
 from conformance.backends.torch_tensorrt.seam import PASSES, not_importable
 from conformance.backends.torch_tensorrt.seam import of_scripts as seam
 from conformance.stage import Stage
-from conformance.triage.ablation import Ablation, Step
+from conformance.triage.ablation import Ablation
 from conformance.triage.adapter import Adapter
 from conformance.triage.culprit import Culprit
 from conformance.triage.hold import Hold, Journal
@@ -131,11 +131,7 @@ class TorchTensorRTAdapter(Adapter):
     def _pass(self, runs: Runs, subject: Subject, climb: Climb) -> Culprit:
         """The lowering pass without which the subject is right."""
         listed = climb.endings["lowered"].named("passes")
-        steps = [Step("pass", f"pass {name}", name) for name in (listed[-1]["names"] if listed else ())]
-        step = Ablation(runs, subject, Hold("lowered")).single(steps, runs.workers, len(steps))
-        if step is None:
-            return Culprit("pass", "not found", f"none of {len(steps)} lowering passes alone makes it fail")
-        return Culprit("pass", step.name, "the script is right without it", [step.name], steps=[step])
+        return Ablation(runs, subject, Hold("lowered")).named("pass", listed[-1]["names"] if listed else ())
 
     def cures(self, stage: Stage, culprit: Culprit | None) -> list[tuple[str, ...]]:
         nothing = (

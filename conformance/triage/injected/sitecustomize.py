@@ -16,13 +16,13 @@ def _handed_over() -> None:
     import signal
     import socket
 
-    inherited = [int(name) for name in os.listdir("/proc/self/fd")]
-    if any(number > 2 and os.path.exists(f"/proc/self/fd/{number}") for number in inherited):
-        return  # something beyond input and outputs, as multiprocessing gives
+    # Beyond input and outputs there may be pipes: multiprocessing gives its children their work that way.
+    inherited = sorted(int(name) for name in os.listdir("/proc/self/fd"))
+    numbers = [number for number in inherited if os.path.exists(f"/proc/self/fd/{number}")]
     connection = socket.socket(socket.AF_UNIX)
     connection.connect(os.environ["CONFORMANCE_ZYGOTE"])
-    request = {"argv": sys.orig_argv, "cwd": os.getcwd(), "env": dict(os.environ)}
-    socket.send_fds(connection, [json.dumps(request).encode()], [0, 1, 2])
+    request = {"argv": sys.orig_argv, "cwd": os.getcwd(), "env": dict(os.environ), "descriptors": numbers}
+    socket.send_fds(connection, [json.dumps(request).encode()], numbers)
     answers = connection.makefile()
     if answers.readline() != "yes\n":
         return

@@ -1,0 +1,50 @@
+"""Processes that a triaged script starts are held like the script, whatever starts them."""
+
+from __future__ import annotations
+
+import textwrap
+from pathlib import Path
+
+import pytest
+
+from conformance.backends.inductor.triage.holder import holding
+from conformance.triage.hold import Hold
+from conformance.triage.runs import Runs
+from conformance.triage.subject import script
+
+# What the child compiles is seen in the journal; what it is given and what it answers goes through multiprocessing's pipes.
+PROGRAM = """
+import multiprocessing
+
+import torch
+
+
+def work(number, answers):
+    answers.put(torch.compile(lambda x: x + number)(torch.ones(2)).tolist())
+
+
+if __name__ == "__main__":
+    context = multiprocessing.get_context("{method}")
+    answers = context.Queue()
+    child = context.Process(target=work, args=(2, answers))
+    child.start()
+    got = answers.get()
+    child.join()
+    sys.exit(child.exitcode or got != [3.0, 3.0])
+"""
+
+
+@pytest.mark.own_process
+@pytest.mark.parametrize("method", ["spawn", "forkserver"])
+def test_a_child_of_multiprocessing_is_forked_from_the_process_that_has_torch(method: str, tmp_path: Path) -> None:
+    file = tmp_path / "starts.py"
+    file.write_text(textwrap.dedent(PROGRAM.format(method=method)))
+    runs = Runs(holding, limit=100.0)
+    runs.prepare()
+    try:
+        ending = runs(script(file, ()), Hold("captured"))[0]
+    finally:
+        runs.close()
+    assert ending.code == 0, ending.output
+    assert [event["event"] for event in ending.events if event["event"] == "started"], "the child imported torch itself"
+    assert ending.named("graph"), "the compile of the child was not held"
