@@ -15,6 +15,7 @@ from conformance.triage.subject import script
 # What the child compiles is seen in the journal; what it is given and what it answers goes through multiprocessing's pipes.
 PROGRAM = """
 import multiprocessing
+import sys
 
 import torch
 
@@ -32,6 +33,31 @@ if __name__ == "__main__":
     child.join()
     sys.exit(child.exitcode or got != [3.0, 3.0])
 """
+
+
+BOMB = """
+import os
+import sys
+
+open(os.path.join({folder!r}, str(os.getpid())), "w").close()
+sys.exit(os.system(f"{{sys.executable}} {{__file__}}") != 0)
+"""
+
+
+@pytest.mark.own_process
+def test_a_script_that_starts_itself_for_ever_is_stopped(tmp_path: Path) -> None:
+    started = tmp_path / "started"
+    started.mkdir()
+    file = tmp_path / "bomb.py"
+    file.write_text(BOMB.format(folder=str(started)))
+    runs = Runs(holding, limit=100.0)
+    runs.prepare()
+    try:
+        ending = runs(script(file, ()), Hold("eager"))[0]
+    finally:
+        runs.close()
+    assert ending.code == 1 and "more than 5 deep" in ending.output
+    assert len([*started.iterdir()]) == 6  # the script, and five that it started
 
 
 @pytest.mark.own_process

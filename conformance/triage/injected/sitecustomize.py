@@ -9,6 +9,12 @@ import os
 import sys
 from typing import Any
 
+# Interpreters that start interpreters, so many deep, and no more: a script that starts itself may have lost, while it was
+# made smaller, the line that keeps the second from doing the same.
+_DEEPEST = 5
+# How multiprocessing starts its children, which get their work through pipes.
+_MULTIPROCESSING = ("from multiprocessing.spawn import", "from multiprocessing.forkserver import")
+
 
 def _handed_over() -> None:
     """Hand this interpreter's work over; returns only if nobody takes it."""
@@ -16,9 +22,10 @@ def _handed_over() -> None:
     import signal
     import socket
 
-    # Beyond input and outputs there may be pipes: multiprocessing gives its children their work that way.
     inherited = sorted(int(name) for name in os.listdir("/proc/self/fd"))
     numbers = [number for number in inherited if os.path.exists(f"/proc/self/fd/{number}")]
+    if max(numbers) > 2 and not any(word.startswith(_MULTIPROCESSING) for word in sys.orig_argv):
+        return  # torch's own compile workers have pipes, too, and end when they are not children of the one who started them
     connection = socket.socket(socket.AF_UNIX)
     connection.connect(os.environ["CONFORMANCE_ZYGOTE"])
     request = {"argv": sys.orig_argv, "cwd": os.getcwd(), "env": dict(os.environ), "descriptors": numbers}
@@ -73,6 +80,10 @@ def _next_sitecustomize() -> None:
 
 
 if "CONFORMANCE_HOLD" in os.environ:
+    os.environ["CONFORMANCE_DEPTH"] = str(int(os.environ.get("CONFORMANCE_DEPTH", "0")) + 1)
+    if int(os.environ["CONFORMANCE_DEPTH"]) > _DEEPEST:
+        print(f"triage: interpreters start interpreters, more than {_DEEPEST} deep", file=sys.stderr)
+        os._exit(70)
     if "CONFORMANCE_ZYGOTE" in os.environ:
         with contextlib.suppress(OSError, ValueError):
             _handed_over()
