@@ -50,7 +50,8 @@ class Holder:
         return model if self.rung == "eager" else proceed(model, *args, **kwargs)
 
     def transform(self, proceed: Proceed, transform: Any, mod: Any, *args: Any, **kwargs: Any) -> Any:
-        name, stage = transform.get_transform_key(), str(getattr(transform.config.stage, "value", ""))
+        name, stage = transform.get_transform_key(), transform.config.stage
+        stage = str(getattr(stage, "value", stage))
         exports = stage == "export" and self.rung == "eager"
         if exports or (stage in ORDER and not self._runs(stage)) or f"transform {name}" in self.off:
             return mod
@@ -68,8 +69,7 @@ def holding(hold: Hold, journal: Journal) -> Iterator[None]:
     loaded, holder = load(), Holder(hold, journal)
     with ExitStack() as stack:
         stack.enter_context(loaded.active())
-        if not torch.cuda.is_available():
-            stack.enter_context(fake_cuda.answers())
+        stack.enter_context(fake_cuda.answers())
         stack.enter_context(loaded.seam.subscribe(export=holder.export, apply_transform=holder.transform))
         yield
 
@@ -102,20 +102,17 @@ class AutoDeployAdapter(Adapter):
         return Ablation(runs, subject, Hold(rung)).named("transform", names)
 
     def cures(self, stage: Stage, culprit: Culprit | None) -> list[tuple[str, ...]]:
-        names = [step.name for step in culprit.steps] if culprit is not None else []
         package = find().package
-        applied = (
-            f"from {package}.transform.interface import BaseTransform",
-            "apply = BaseTransform.__call__",
-        )
-        without = f"mod if self.get_transform_key() in {names} else apply(self, mod, *rest)"
+        interface = f"from {package}.transform.interface import BaseTransform"
         nothing = (
-            *applied,
+            interface,
             f"from {package} import export",
             "export.torch_export_to_gm = lambda model, *_, **__: model",
             "BaseTransform.__call__ = lambda self, mod, *rest: mod",
         )
-        return [
-            *([(*applied, f"BaseTransform.__call__ = lambda self, mod, *rest: {without}")] if names else []),
-            nothing,
-        ]
+        if culprit is None or not culprit.steps:
+            return [nothing]
+        names = [step.name for step in culprit.steps]
+        left_out = f"mod if self.get_transform_key() in {names} else apply(self, mod, *rest)"
+        lines = ("apply = BaseTransform.__call__", f"BaseTransform.__call__ = lambda self, mod, *rest: {left_out}")
+        return [(interface, *lines), nothing]
