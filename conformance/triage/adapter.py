@@ -13,8 +13,10 @@ from conformance.triage.subject import Subject
 
 
 class Adapter:
-    """The ladder of a compiler. `rungs`, in order: the first is eager, the last the program as it is."""
+    """The ladder of a compiler, whose `entry` a script calls. `rungs`, in order: the first is eager, the last the program
+    as it is."""
 
+    entry: str = "torch.compile"
     rungs: tuple[Rung, ...] = ()
 
     def prepare(self) -> None:

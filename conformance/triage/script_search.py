@@ -269,7 +269,7 @@ class Search:
         assert found.climb is not None
         what = found.culprit.name if found.culprit is not None else found.subject
         return repro.Report(
-            title=f"torch.compile: {found.kind.replace('_', ' ')}, {found.stage} ({what})"[:200],
+            title=f"{self.adapter.entry}: {found.kind.replace('_', ' ')}, {found.stage} ({what})"[:200],
             stage=str(found.stage),
             culprit=str(found.culprit),
             expected="the script exits 0, as it does in eager",

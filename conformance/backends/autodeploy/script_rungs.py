@@ -77,6 +77,7 @@ def holding(hold: Hold, journal: Journal) -> Iterator[None]:
 class AutoDeployAdapter(Adapter):
     """How scripts that use AutoDeploy are triaged."""
 
+    entry = "AutoDeploy"
     rungs = RUNGS
 
     def prepare(self) -> None:

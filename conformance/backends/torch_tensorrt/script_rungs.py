@@ -111,6 +111,7 @@ def holding(hold: Hold, journal: Journal) -> Iterator[None]:
 class TorchTensorRTAdapter(Adapter):
     """How scripts that use Torch-TensorRT are triaged."""
 
+    entry = "Torch-TensorRT"
     rungs = RUNGS
 
     def hold(self, held: Hold, journal: Journal) -> AbstractContextManager[None]:
