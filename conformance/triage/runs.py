@@ -103,22 +103,14 @@ class Runs:
         asked = list(asked)
         keys = [(_key(subject), hold) for subject, hold in asked]
         missing = {key: pair for key, pair in zip(keys, asked, strict=True) if key not in self._known}
-        for key, ending in self._run([self._job(*pair, limit) for pair in missing.values()]):
+        zygote = str(self._zygote.path) if self._zygote else ""
+        jobs = [
+            Job(key, _held_run, (subject, hold, self.holder, zygote, min(limit, self.limit), self.idle))
+            for key, (subject, hold) in missing.items()
+        ]
+        for key, ending in self._run(jobs):
             self._known[key] = ending
         return [self._known[key] for key in keys]
-
-    def beside(self, call: Callable[[], Ending], subject: Subject, hold: Hold) -> tuple[Ending, Ending]:
-        """How the subject ends under the hold, and what the call answers, which runs at the same time in a process of
-        its own."""
-        held = self._job(subject, hold)
-        found = dict(self._run([held, Job("call", _answer, (call,))]))
-        self._known[held.key] = found[held.key]
-        return found[held.key], found["call"]
-
-    def _job(self, subject: Subject, hold: Hold, limit: float = math.inf) -> Job:
-        zygote = str(self._zygote.path) if self._zygote else ""
-        given = (subject, hold, self.holder, zygote, min(limit, self.limit), self.idle)
-        return Job((_key(subject), hold), _held_run, given)
 
     def again(self, subject: Subject, hold: Hold) -> Ending:
         """Once more, whatever is known."""
@@ -290,10 +282,6 @@ def _environment(hold: Hold, journal: Journal, zygote: str) -> dict[str, str]:
     path = os.pathsep.join([str(INJECTED), paths.import_path()])
     found = {HOLD_VARIABLE: hold.to_json(), JOURNAL_VARIABLE: str(journal.path), "PYTHONPATH": path}
     return found | ({zygotes.VARIABLE: zygote} if zygote else {})
-
-
-def _answer(call: Callable[[], Ending], say: Callable[[Any], None]) -> None:
-    say(call())
 
 
 def _plain_run(script: Path, env: dict[str, str], limit: float, say: Callable[[Any], None]) -> None:

@@ -122,7 +122,6 @@ class Search:
     def _fails(self) -> bool:
         """Does the program fail as it is? One that seems right is run in a new interpreter, too. One that fails is run
         there when its repro is verified."""
-        found = self.answer
         lowest, highest = self._cheap_ends()
         eager, captured = self.runs(self.subject, EAGER, lowest)
         if self.runs.idle is None:
@@ -132,17 +131,25 @@ class Search:
             if self.runs(self.subject, highest)[0].like(captured):
                 return self._failing(captured, assumed=True)
         alone = None
-        if self.plain is not None and graph_nodes(captured) > LARGE:  # most likely right, and dear to compile
-            forked, alone = self.runs.beside(self.plain, self.subject, WHOLE)
-        else:
-            forked = self.runs(self.subject, WHOLE, highest)[0]
+        if (
+            self.plain is not None and captured.right and graph_nodes(captured) > LARGE
+        ):  # likely right, and dear to compile
+            alone = self.plain()
+            if alone.right:
+                return self._right(alone)
+        forked = self.runs(self.subject, WHOLE, highest)[0]
         if forked.right:
             alone = alone or (self.plain() if self.plain is not None else forked)
-            found.given, found.verdict = alone, said.RIGHT if alone.right else said.FLAKY
-            found.detail = "" if alone.right else f"in a new interpreter {alone.told()}, forked it is right"
-            return False
+            return self._right(alone)
         self._expect_hang(forked, eager)
         return self._failing(forked)
+
+    def _right(self, alone: Ending) -> bool:
+        """The program is right, or so it seems: what counts is how it ends in an interpreter of its own."""
+        found = self.answer
+        found.given, found.verdict = alone, said.RIGHT if alone.right else said.FLAKY
+        found.detail = "" if alone.right else f"in a new interpreter {alone.told()}, forked it is right"
+        return False
 
     def _cheap_ends(self) -> tuple[Hold, Hold]:
         """The lowest and the highest rung for which no code is generated."""
