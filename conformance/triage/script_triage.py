@@ -22,6 +22,7 @@ from conformance.triage.subject import Script, of_object, script
 
 COMPILERS = {"torch_tensorrt": "torch_tensorrt", "tensorrt_llm": "autodeploy"}  # by the package that a script imports
 RUN_LIMIT = 120.0  # seconds that one run of the script may take
+ALONE = 3  # times as long in an interpreter of its own: a large right program must not look as if it did not end there
 
 
 def triage_script(
@@ -47,7 +48,7 @@ def triage_script(
                 path = Path(folder, subject.path.name)
                 path.write_text(repro.after(prelude, subject.text), encoding="utf-8")
                 env |= _path(subject)
-            return plain_ending(path, subject.arguments, env, Path(folder), run_limit)
+            return plain_ending(path, subject.arguments, env, Path(folder), ALONE * run_limit)
 
     runs = Runs(adapter.hold, limit=run_limit, workers=workers)
     runs.prepare()
