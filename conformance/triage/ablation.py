@@ -73,7 +73,7 @@ class Ablation:
         step = self.single(steps, self.runs.workers, len(steps))
         if step is None:
             return Culprit(
-                kind, "not found", f"the script is right without no single one of {len(steps)}: {few(names, FEW)}"
+                kind, "not found", f"no single one of {len(steps)} cures it by its absence: {few(names, FEW)}"
             )
         return Culprit(kind, step.name, "the script is right without it", [step.name], steps=[step])
 

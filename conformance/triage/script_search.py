@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import ast
 import math
-import os
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -254,8 +253,7 @@ class Search:
         report = self._report(cure)
         guarded = found.given.code != 1
         path.write_text(repro.script_text(text, report, guarded, subject.arguments), encoding="utf-8")
-        beside = filter(None, [str(subject.shown.resolve().parent), os.environ.get("PYTHONPATH")])
-        folder = {"PYTHONPATH": os.pathsep.join(beside)}
+        folder = subject.imports_beside()
         asked = [(path, folder | {repro.CURE_VARIABLE: "1"})]
         asked += [] if text in self.alone else [(path, folder)]  # another cure changes nothing of what runs alone
         right, *ended = self.runs.plain(*asked, limit=2 * repro.GUARD_SECONDS)

@@ -43,11 +43,12 @@ def triage_script(
 
     def plain() -> Ending:
         with tempfile.TemporaryDirectory(prefix="conformance-plain-") as folder:
-            path, env = subject.path, _beside(subject) | {"TMPDIR": folder}
+            path = subject.path
             if prelude := adapter.prelude():
                 path = Path(folder, subject.path.name)
                 path.write_text(repro.after(prelude, subject.text), encoding="utf-8")
-                env |= _path(subject)
+            elsewhere = path != subject.shown.resolve()
+            env = {"TMPDIR": folder} | (subject.imports_beside() if elsewhere else {})
             return plain_ending(path, subject.arguments, env, Path(folder), ALONE * run_limit)
 
     runs = Runs(adapter.hold, limit=run_limit, workers=workers)
@@ -57,16 +58,6 @@ def triage_script(
         return search.run(out or paths.state("triage"), shrink)
     finally:
         runs.close()
-
-
-def _beside(subject: Script) -> dict[str, str]:
-    """A script that lies elsewhere imports what lies beside the file that it stands for."""
-    return _path(subject) if subject.path != subject.shown.resolve() else {}
-
-
-def _path(subject: Script) -> dict[str, str]:
-    folders = [str(subject.shown.resolve().parent), os.environ.get("PYTHONPATH", "")]
-    return {"PYTHONPATH": os.pathsep.join(filter(None, folders))}
 
 
 def checked(file: Path, arguments: tuple[str, ...] = (), name: str = "", folder: Path | None = None) -> Script:

@@ -8,6 +8,7 @@ conformance triage runtime/inductor/cpu/NAME  a cell of the suite
 from __future__ import annotations
 
 import ast
+import os
 import sys
 import types
 from dataclasses import dataclass, field
@@ -56,6 +57,11 @@ class Script(Subject):
         main.__dict__.update(__file__=str(self.path), __builtins__=__builtins__, __cached__=None)
         sys.modules["__main__"] = main
         exec(compile(self.text, str(self.path), "exec"), main.__dict__)
+
+    def imports_beside(self) -> dict[str, str]:
+        """The environment in which a copy that lies elsewhere imports what lies beside the script."""
+        folders = [str(self.shown.resolve().parent), os.environ.get("PYTHONPATH", "")]
+        return {"PYTHONPATH": os.pathsep.join(filter(None, folders))}
 
     def line_text(self, number: int) -> str:
         lines = self.text.splitlines()

@@ -2,8 +2,8 @@
 
 A server is forked off this process, which has imported the compiler and compiled nothing. A new interpreter finds
 `sitecustomize.py` of `injected/` on its path; as its first act that hands its command line, folder, environment,
-input, outputs and other open files over to the server, which forks a process that does the work, and then waits for it to end. What the
-server cannot do is left to the interpreter itself.
+input, outputs and other open files over to the server, which forks a process that does the work, and then waits for it
+to end. What the server cannot do is left to the interpreter itself.
 """
 
 from __future__ import annotations

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import textwrap
 from pathlib import Path
 
 import pytest
 
 from conformance.backends.inductor.triage.holder import holding
+from conformance.triage.ending import Ending
 from conformance.triage.hold import Hold
 from conformance.triage.runs import Runs
 from conformance.triage.subject import script
@@ -34,7 +34,6 @@ if __name__ == "__main__":
     sys.exit(child.exitcode or got != [3.0, 3.0])
 """
 
-
 BOMB = """
 import os
 import sys
@@ -44,18 +43,22 @@ sys.exit(os.system(f"{{sys.executable}} {{__file__}}") != 0)
 """
 
 
+def held(file: Path, text: str, rung: str) -> Ending:
+    """How a script ends at a rung, where the interpreters that it starts are handed over."""
+    file.write_text(text)
+    runs = Runs(holding, limit=100.0)
+    runs.prepare()
+    try:
+        return runs(script(file, ()), Hold(rung))[0]
+    finally:
+        runs.close()
+
+
 @pytest.mark.own_process
 def test_a_script_that_starts_itself_for_ever_is_stopped(tmp_path: Path) -> None:
     started = tmp_path / "started"
     started.mkdir()
-    file = tmp_path / "bomb.py"
-    file.write_text(BOMB.format(folder=str(started)))
-    runs = Runs(holding, limit=100.0)
-    runs.prepare()
-    try:
-        ending = runs(script(file, ()), Hold("eager"))[0]
-    finally:
-        runs.close()
+    ending = held(tmp_path / "bomb.py", BOMB.format(folder=str(started)), "eager")
     assert ending.code == 1 and "more than 5 deep" in ending.output
     assert len([*started.iterdir()]) == 6  # the script, and five that it started
 
@@ -63,14 +66,7 @@ def test_a_script_that_starts_itself_for_ever_is_stopped(tmp_path: Path) -> None
 @pytest.mark.own_process
 @pytest.mark.parametrize("method", ["spawn", "forkserver"])
 def test_a_child_of_multiprocessing_is_forked_from_the_process_that_has_torch(method: str, tmp_path: Path) -> None:
-    file = tmp_path / "starts.py"
-    file.write_text(textwrap.dedent(PROGRAM.format(method=method)))
-    runs = Runs(holding, limit=100.0)
-    runs.prepare()
-    try:
-        ending = runs(script(file, ()), Hold("captured"))[0]
-    finally:
-        runs.close()
+    ending = held(tmp_path / "starts.py", PROGRAM.format(method=method), "captured")
     assert ending.code == 0, ending.output
     assert [event["event"] for event in ending.events if event["event"] == "started"], "the child imported torch itself"
     assert ending.named("graph"), "the compile of the child was not held"

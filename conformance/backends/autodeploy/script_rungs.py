@@ -34,9 +34,15 @@ RUNGS = (
     Rung("fused", Stage.FUSION, "with the fusions, too"),
     Rung("whole", Stage.CODEGEN, "caches and the compile backend as usual", costly=True),
 )
-# The last of AutoDeploy's stages whose transforms run at each rung, in its own order. Those that make the model always do.
-LAST = {"eager": "", "captured": "", "decomposed": "post_export", "matched": "sharding", "fused": "post_load_fusion"}
-ORDER = ("post_export", "pattern_matcher", "sharding", "post_load_fusion", "cache_init", "visualize", "compile")
+# AutoDeploy's stages whose transforms are left out at each rung. Those that make the model and load its weights always run.
+LATE = ("cache_init", "visualize", "compile")
+LEFT_OUT = {
+    "fused": LATE,
+    "matched": ("post_load_fusion", *LATE),
+    "decomposed": ("pattern_matcher", "sharding", "post_load_fusion", *LATE),
+    "captured": ("post_export", "pattern_matcher", "sharding", "post_load_fusion", *LATE),
+    "eager": ("export", "post_export", "pattern_matcher", "sharding", "post_load_fusion", *LATE),
+}
 OF_RUNG = {rung.stage: rung.name for rung in RUNGS}
 
 
@@ -52,15 +58,10 @@ class Holder:
     def transform(self, proceed: Proceed, transform: Any, mod: Any, *args: Any, **kwargs: Any) -> Any:
         name, stage = transform.get_transform_key(), transform.config.stage
         stage = str(getattr(stage, "value", stage))
-        exports = stage == "export" and self.rung == "eager"
-        if exports or (stage in ORDER and not self._runs(stage)) or f"transform {name}" in self.off:
+        if stage in LEFT_OUT.get(self.rung, ()) or f"transform {name}" in self.off:
             return mod
         self.journal.write("transform", name=name, stage=stage)
         return proceed(transform, mod, *args, **kwargs)
-
-    def _runs(self, stage: str) -> bool:
-        last = LAST.get(self.rung)
-        return last is None or (bool(last) and ORDER.index(stage) <= ORDER.index(last))
 
 
 @contextmanager
