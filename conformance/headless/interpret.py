@@ -187,50 +187,57 @@ def _converter(original: Callable[..., Any]) -> Callable[..., Any]:
 
 
 def _reduce(self: Any, input: Any) -> Any:
-    """Left to right along the axis, all other elements at once."""
+    """Neighbours in pairs along the axis, then the pairs in pairs: as many steps as a GPU takes."""
     flat = self.axis is None
-    arrays = [a.handle.data.reshape(-1) if flat else a.handle.data for a in input]
-    axis = 0 if flat else self.axis
-    total = _slices(self, arrays, input, axis, 0)
-    for index in range(1, arrays[0].shape[axis]):
-        total = _combined(self, total, _slices(self, arrays, input, axis, index))
+    arrays = [a.handle.data.reshape(-1) if flat else np.moveaxis(a.handle.data, self.axis, 0) for a in input]
+    kinds = [origin.dtype for origin in input]
+    while (size := arrays[0].shape[0]) > 1:
+        even = size - size % 2
+        total = _combined(self, [array[0:even:2] for array in arrays], [array[1:even:2] for array in arrays], kinds)
+        rest = [array[even:] for array in arrays]
+        kinds = [tensor.dtype.scalar for tensor in total]
+        arrays = [_joined(tensor.handle.data, more, even // 2) for tensor, more in zip(total, rest, strict=True)]
     found = []
-    for tensor, origin in zip(total, input, strict=True):
-        data = tensor.handle.data
-        if flat:
-            data = data.reshape((1,) * origin.handle.data.ndim) if self.keep_dims else data.reshape(-1)[0]
-        else:
-            shape = [size for i, size in enumerate(arrays[0].shape) if i != axis]
-            data = np.broadcast_to(data.reshape(shape) if data.size == np.prod(shape, dtype=int) else data, shape)
-            data = np.expand_dims(data, axis) if self.keep_dims else data
+    for array, origin in zip(arrays, input, strict=True):
+        data = array[0]
+        if self.keep_dims:
+            data = np.reshape(data, (1,) * origin.handle.data.ndim) if flat else np.expand_dims(data, self.axis)
         found.append(self.to_tensor(data, origin.dtype))
     return found
 
 
 def _scan(self: Any, input: Any) -> Any:
-    arrays = [a.handle.data for a in input]
-    steps = [_slices(self, arrays, input, self.axis, 0)]
-    for index in range(1, arrays[0].shape[self.axis]):
-        steps.append(_combined(self, steps[-1], _slices(self, arrays, input, self.axis, index)))
-    shape = [size for i, size in enumerate(arrays[0].shape) if i != self.axis]
+    """Each element with the one before it, then with the one two before it, four before it …"""
+    arrays = [np.moveaxis(a.handle.data, self.axis, 0) for a in input]
+    kinds = [origin.dtype for origin in input]
+    size, step = arrays[0].shape[0], 1
+    while step < size:
+        # All of them, since a block has a power of two of elements; the first ones have nothing before them.
+        total = _combined(self, [np.roll(array, step, 0) for array in arrays], arrays, kinds)
+        arrays = [
+            np.concatenate([array[:step], _joined(tensor.handle.data, array[:0], size)[step:].astype(array.dtype)])
+            for tensor, array in zip(total, arrays, strict=True)
+        ]
+        step *= 2
     return [
-        self.to_tensor(
-            np.stack([np.reshape(step[j].handle.data, shape) for step in steps], axis=self.axis), origin.dtype
-        )
-        for j, origin in enumerate(input)
+        self.to_tensor(np.moveaxis(array, 0, self.axis), origin.dtype)
+        for array, origin in zip(arrays, input, strict=True)
     ]
 
 
-def _slices(self: Any, arrays: list[np.ndarray], input: Any, axis: int, index: int) -> tuple[Any, ...]:
-    return tuple(
-        self.to_tensor(np.take(array, index, axis), origin.dtype) for array, origin in zip(arrays, input, strict=True)
-    )
-
-
-def _combined(self: Any, total: tuple[Any, ...], more: tuple[Any, ...]) -> tuple[Any, ...]:
-    result = rewritten(self.combine_fn.fn)(*total, *more)
+def _combined(self: Any, total: list[np.ndarray], more: list[np.ndarray], kinds: list[Any]) -> list[Any]:
+    """What the kernel's own function makes of two elements of each array, of all at once."""
+    given = [self.to_tensor(array, kind) for arrays in (total, more) for array, kind in zip(arrays, kinds, strict=True)]
+    result = rewritten(self.combine_fn.fn)(*given)
     result = result if isinstance(result, (tuple, list)) or type(result).__name__ == "tuple" else (result,)
-    return tuple(
+    return [
         value if isinstance(value, triton.language.core.tensor) else triton.semantic.to_tensor(value)
         for value in result
-    )
+    ]
+
+
+def _joined(data: np.ndarray, more: np.ndarray, size: int) -> np.ndarray:
+    """What was combined, `size` long (a function that ignores its arguments gives one number for all), and what is left over."""
+    shape = (size, *more.shape[1:])
+    whole = np.reshape(data, shape) if data.size == np.prod(shape, dtype=int) else np.broadcast_to(data, shape)
+    return np.concatenate([whole, more.astype(whole.dtype)]) if more.shape[0] else whole

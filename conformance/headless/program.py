@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import copy
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
 import torch
@@ -56,13 +56,20 @@ class Program:
 
     launches = True  # False: kernels are made and not run, where only their source is asked for
 
-    def __init__(self, module: nn.Module, target: Target, compiled: bool = True, pick: Pick = FIRST) -> None:
+    def __init__(
+        self,
+        module: nn.Module,
+        target: Target,
+        compiled: bool = True,
+        pick: Pick = FIRST,
+        options: Mapping[str, Any] | None = None,  # of `torch.compile`
+    ) -> None:
         self.target, self.module, self.pick = target, module, pick
         self.kernels: dict[str, Kernel] = {}
         self.choices: list[Choice] = []
         self.memory = Memory()
         self.twin = copy.deepcopy(module)
-        self.fn = torch.compile(self.twin) if compiled else self.twin
+        self.fn = torch.compile(self.twin, **(options or {})) if compiled else self.twin
         self._mirrors: dict[str, tuple[torch.Tensor, torch.Tensor]] = {}
 
     def __call__(self, *inputs: Any) -> Any:

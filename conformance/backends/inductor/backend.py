@@ -15,7 +15,7 @@ from conformance import headless, scenario
 from conformance.backends.base import Backend, Case, Compiled, all_unavailable
 from conformance.backends.inductor.kernel_store import prune
 from conformance.backends.inductor.seam import FIRST_COMPILE, seam, streams
-from conformance.backends.inductor.vector_probe import know_vector_instructions
+from conformance.backends.inductor.vector_probe import know_cpp_compiler, know_vector_instructions
 from conformance.inputs import Tensor
 from conformance.seam import Seam
 from conformance.stage import Stage
@@ -104,6 +104,7 @@ class InductorBackend(Backend):
                 getattr(seam, key)()
         if target.name == "cpu":
             know_vector_instructions()
+            know_cpp_compiler()
             prune()
             # Registering those of a GPU makes a CUDA context, and no process could be forked then.
             _register_patterns(torch.device("cpu"))

@@ -83,7 +83,10 @@ class InductorCompiled(Compiled):
         self._stack.enter_context(kernel_store())
         self._stack.enter_context(watching(self.watch))
         self._stack.enter_context(self._progress_told())
-        self._fn = self.backend.program(self.case, self.module)
+        self._fn = self._program(self.module)
+
+    def _program(self, module: Any) -> Callable[..., Any]:
+        return self.backend.program(self.case, module)
 
     @contextmanager
     def _progress_told(self) -> Iterator[None]:
@@ -121,7 +124,7 @@ class InductorCompiled(Compiled):
         seam.reset()
         module = self.case.module()
         with seam.config.patch(settings):
-            fn = self.backend.program(self.case, module)
+            fn = self._program(module)
             run = scenario.Run(
                 lambda *inputs, **options: fn(*self.backend.marked(self.case, inputs), **options),
                 self.backend.compile_function(self.case),

@@ -29,9 +29,16 @@ NOT_CALLED = "torch {version} compiled a kernel without calling {name}: the suit
 
 class HeadlessCompiled(InductorCompiled):
     _fn: Program
+    _kernels: dict[str, Kernel]  # of the first program that has any: what is called, or what a scenario plays first
+
+    def _program(self, module: Any) -> Program:
+        program = described_program(self.case, module)
+        if not vars(self).setdefault("_kernels", {}):
+            program.kernels = self._kernels
+        return program
 
     def observe(self, stage: Stage) -> Observation:
-        if stage in SUBSCRIBED["build_triton_kernel"] and self._generated() and not self._fn.kernels:
+        if stage in SUBSCRIBED["build_triton_kernel"] and self._generated() and not self._kernels:
             reason = NOT_CALLED.format(version=torch.__version__, name=seam.shown("build_triton_kernel"))
             return Observation.says(Verdict.UNAVAILABLE, reason)
         return super().observe(stage)
@@ -47,7 +54,7 @@ class HeadlessCompiled(InductorCompiled):
 
     def _codegen(self) -> Observation:
         sources = self._sources()
-        kernels = dict(self._fn.kernels)
+        kernels = dict(self._kernels)
         binaries = self._binaries(kernels)
         facts = {
             "programs": len(sources),
@@ -72,7 +79,7 @@ class HeadlessCompiled(InductorCompiled):
 
 def described_program(case: Case, module: Any, compiled: bool = True) -> Program:
     """The module as the described device runs it, compiled or in eager."""
-    return Program(module, case.target, compiled)
+    return Program(module, case.target, compiled, options=case.micrograph.options)
 
 
 def runs_in_eager(micrograph: type[Micrograph], target: Target) -> bool:

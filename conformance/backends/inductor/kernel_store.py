@@ -88,7 +88,7 @@ def _key(command: str) -> tuple[str, str]:
     sources = [word for word in words[1:] if word.endswith((".cpp", ".hpp")) and os.path.isfile(word)]
     if len(sources) != 1 or output in sources:
         return "", ""
-    hashed = hashlib.sha256(f"{torch.__version__}\0{compiler_identity(words[0])}\0".encode())
+    hashed = hashlib.sha256(f"{torch.__version__}\0{compiler_identity(shutil.which(words[0]) or words[0])}\0".encode())
     for word in words:
         hashed.update(("source" if word in sources else "output" if word == output else word).encode() + b"\0")
     hashed.update(Path(sources[0]).read_bytes())

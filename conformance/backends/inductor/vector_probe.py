@@ -49,3 +49,11 @@ def _all_passed() -> bool:
     with seam.config.patch({"cpp.vec_isa_ok": True}):
         asked = getattr(seam.valid_vec_isas, "__wrapped__", seam.valid_vec_isas)
         return bool(found) and [str(one) for one in asked()] == found
+
+
+def know_cpp_compiler() -> None:
+    """Ask the C++ compiler who it is. torch does so once a process, with five programs started; those forked from here have it."""
+    if not (seam.has("pick_vec_isa") and seam.has("cpp_options")):
+        return
+    with suppress(Exception):  # the first compile says what is wrong with it
+        seam.cpp_options(vec_isa=seam.pick_vec_isa(), device_type="cpu")
