@@ -145,9 +145,13 @@ class Graph:
 
 @cache
 def micrograph_of(graph: Graph) -> type[Micrograph]:
-    """The micrograph of a graph. Its source is kept in a file, since a class must be found again by its file."""
+    """The micrograph of a graph."""
     graph.check()
-    source = graph.source()
+    return keep(graph.source())
+
+
+def keep(source: str) -> type[Micrograph]:
+    """The micrograph of a text, which is kept in a file, since a class must be found again by its file."""
     folder = home() / "graphs"
     folder.mkdir(mode=0o700, parents=True, exist_ok=True)
     file = folder / f"generated_{hashlib.sha256(source.encode()).hexdigest()[:10]}.py"

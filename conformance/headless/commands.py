@@ -2,17 +2,90 @@
 
 from __future__ import annotations
 
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
 import click
 
+FILES = click.argument("files", nargs=-1, required=True, type=click.Path(path_type=Path))
 
-@click.command("fidelity", context_settings={"ignore_unknown_options": True})
-@click.argument("action", type=click.Choice(["record", "compare"]))
-@click.argument("rest", nargs=-1, type=click.UNPROCESSED)
-def fidelity(action: str, rest: tuple[str, ...]) -> int:
-    """record FILE on a machine with a GPU; compare FILE anywhere, kernel by kernel."""
-    from conformance.headless.fidelity import main
 
-    return main([action, *rest])
+def _options(command: Callable[..., Any]) -> Callable[..., Any]:
+    for option in (
+        click.option(
+            "-m",
+            "--micrograph",
+            "glob",
+            default="*",
+            metavar="GLOB",
+            help="of the library, e.g. 'norm.*' (default: all)",
+        ),
+        click.option(
+            "--micrographs",
+            "folder",
+            type=click.Path(path_type=Path),
+            metavar="DIR",
+            help="a folder of your own micrographs",
+        ),
+        click.option(
+            "-t",
+            "--target",
+            default="",
+            help="record: this target (default: the GPU here); compare: another than was recorded",
+        ),
+        click.option("-n", "--workers", default=1, type=click.IntRange(1), help="processes at a time"),
+    ):
+        command = option(command)
+    return command
+
+
+def _progress(name: str) -> None:
+    if sys.stderr.isatty():
+        print(f"\r\033[K{name}", end="", file=sys.stderr, flush=True)
+
+
+@click.group("fidelity")
+def fidelity() -> None:
+    """Are kernels made without a GPU those of a machine that has it?"""
+
+
+@fidelity.command("record")
+@click.argument("file", type=click.Path(path_type=Path))
+@_options
+@click.option(
+    "--generated",
+    default=0,
+    type=click.IntRange(0),
+    metavar="N",
+    help="so many graphs and models that nobody chose, in place of a library",
+)
+@click.option("--seed", default=0, type=click.IntRange(0), help="of those: other seeds, other graphs")
+def record(file: Path, glob: str, folder: Path | None, target: str, workers: int, generated: int, seed: int) -> int:
+    """Write down the kernels of a machine with a GPU (FILE.json, or FILE.json.gz)."""
+    from conformance.headless.fidelity import Chosen, record_here
+
+    said = record_here(file, Chosen(glob, folder, generated, seed), target, workers, _progress)
+    click.echo(said)
+    return 0
+
+
+@fidelity.command("compare")
+@FILES
+@_options
+def compare(files: tuple[Path, ...], glob: str, folder: Path | None, target: str, workers: int) -> int:
+    """Make the same kernels here, and show each difference; exit 1 if there is one."""
+    from conformance.headless.fidelity import Chosen, Compared, compare_here, summary
+
+    found: list[Compared] = []
+    for file in files:
+        found += compare_here(file, Chosen(glob, folder), target, workers, _progress)
+    for one in found:
+        if not one.equal:
+            click.echo(f"{one.micrograph} {one.kernel}\n{one.diff}\n")
+    click.echo(summary(found))
+    return int(not all(one.equal for one in found))
 
 
 COMMANDS = [fidelity]

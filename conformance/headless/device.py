@@ -36,7 +36,7 @@ def described(target: Target) -> Iterator[None]:
         stack.enter_context(seam.replace(empty_strided_cuda=empty_strided))
         stack.enter_context(allocated())
         stack.enter_context(inductor.subscribe(fold_constants=_on_host, codegen_and_compile=_on_host))
-        stack.enter_context(seam.subscribe(outside_fake_mode=_constants_on_host))
+        stack.enter_context(seam.subscribe(outside_fake_mode=_on_host_inside, outside_modes=_on_host_inside))
         stack.enter_context(choosing(device))
         stack.enter_context(idle_gpu())
         yield
@@ -56,8 +56,9 @@ def _on_host(proceed: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
 
 
 @contextlib.contextmanager
-def _constants_on_host(proceed: Callable[..., Any]) -> Iterator[Any]:
-    """While a graph is traced, what is computed from constants alone is computed at once, outside of the fake mode."""
+def _on_host_inside(proceed: Callable[..., Any]) -> Iterator[Any]:
+    """Where torch leaves its modes to compute for real (what is known of constants alone, while a graph is traced or rewritten), it leaves
+    this one, too: it is entered again."""
     with proceed() as mode, Host():
         yield mode
 

@@ -1,7 +1,8 @@
 """Are the kernels made for a described GPU the ones that the real GPU's machine makes? Compared kernel by kernel.
 
-    python -m conformance.headless.fidelity record reports/fidelity/h200-torch-2.14.1.json  (on the GPU)
-    python -m conformance.headless.fidelity compare reports/fidelity/h200-torch-2.14.1.json    (on any machine)
+    conformance fidelity record reports/fidelity/h200-torch-2.14.1.json                          (on the GPU)
+    conformance fidelity compare reports/fidelity/h200-torch-2.14.1.json                         (on any machine)
+    conformance fidelity record drawn.json.gz --generated 300 --seed 7                           (graphs that nobody chose)
 
 A record holds every kernel's source, so that a difference can be shown and not only stated. Left out of the comparison
 is what says where and by what a kernel was made, and not what it is: `backend_hash`, paths, identifiers of the run.
@@ -9,13 +10,13 @@ is what says where and by what a kernel was made, and not what it is: `backend_h
 
 from __future__ import annotations
 
-import argparse
 import difflib
+import gzip
 import json
 import re
-import sys
-from collections.abc import Callable, Iterable, Iterator
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -23,13 +24,18 @@ import torch
 
 from conformance.cell import select
 from conformance.errors import UsageError, first_line
+from conformance.headless.generated import drawn
 from conformance.headless.multi_target import generate
 from conformance.headless.seam import triton
 from conformance.library import load
 from conformance.micrograph import Micrograph
-from conformance.target import CUDA, DEVICES, Target
+from conformance.processes import Job, Pool
+from conformance.session import CASES_A_GPU_PROCESS, preload
+from conformance.target import CUDA, Target
 
 SCHEMA = "conformance-fidelity/1"
+SECONDS = 300.0  # for one graph
+Making = Callable[[], type[Micrograph]]  # a graph, made where it is compiled
 NOT_THE_KERNEL = (
     (re.compile(r"'backend_hash': '[0-9A-F]+',? ?"), ""),
     (re.compile(r"(['\"])/[^'\"]*?/(torchinductor_\w+|conformance-\w+)/[^'\"]*\1"), "'…'"),
@@ -52,15 +58,22 @@ def kernels_of(micrograph: type[Micrograph], target: Target) -> dict[str, str]:
 
 
 def record(
-    target: Target, micrographs: dict[str, type[Micrograph]], progress: Callable[[str], None] = lambda _: None
+    target: Target,
+    micrographs: Mapping[str, Making],
+    workers: int = 1,
+    progress: Callable[[str], None] = lambda _: None,
 ) -> dict[str, Any]:
+    """The kernels of every graph. Each is made in a process of its own; on a GPU, a few share one."""
+    preload([("inductor", target.name)])
+    group = target.name if target == CUDA else None
+    jobs = [Job(name, _made, (make, target), group) for name, make in micrographs.items()]
     made: dict[str, Any] = {}
-    for name, micrograph in micrographs.items():
-        progress(name)
-        try:
-            made[name] = {"digest": micrograph.digest(), "kernels": kernels_of(micrograph, target)}
-        except Exception as error:
-            made[name] = {"digest": micrograph.digest(), "error": first_line(error)}
+    for event in Pool(workers, SECONDS, share=CASES_A_GPU_PROCESS).run(jobs):
+        if event.said is not None:
+            made[event.job.key] = event.said
+            progress(event.job.key)
+        elif event.death is not None:
+            made[event.job.key] = {"error": f"the process died: {event.death.reason}"}
     device = target.device
     major, minor = (device.major, device.minor) if device else torch.cuda.get_device_capability()
     return {
@@ -69,22 +82,39 @@ def record(
         "triton": triton.version(),
         "device": device.name if device else torch.cuda.get_device_name(),
         "capability": f"sm_{major}{minor}",
-        "micrographs": made,
+        "micrographs": {name: made[name] for name in micrographs},
     }
+
+
+def _made(make: Making, target: Target, say: Callable[[Any], None]) -> None:
+    digest = ""
+    try:
+        micrograph = make()
+        digest = micrograph.digest()
+        say({"digest": digest, "kernels": kernels_of(micrograph, target)})
+    except Exception as error:
+        say({"digest": digest, "error": first_line(error)})
 
 
 def read(path: Path) -> dict[str, Any]:
     try:
-        data = json.loads(path.read_text())
+        data = json.loads(gzip.decompress(path.read_bytes()) if path.suffix == ".gz" else path.read_text())
     except FileNotFoundError:
-        raise UsageError(
-            f"no such record: {path}; make one with `python -m conformance.headless.fidelity record {path}`"
-        ) from None
-    except ValueError:
+        raise UsageError(f"no such record: {path}; make one with `conformance fidelity record {path}`") from None
+    except (ValueError, OSError, EOFError):
         raise UsageError(f"{path} is not JSON") from None
     if data.get("schema") != SCHEMA:
         raise UsageError(f"{path} is not a fidelity record ({SCHEMA})")
     return data
+
+
+def write(path: Path, made: dict[str, Any]) -> None:
+    text = json.dumps(made, indent=1, sort_keys=True) + "\n"
+    path.parent.mkdir(parents=True, exist_ok=True)
+    if path.suffix == ".gz":
+        path.write_bytes(gzip.compress(text.encode(), mtime=0))
+    else:
+        path.write_text(text)
 
 
 # ------------------------------------------------------------------------------------------- comparing
@@ -138,58 +168,63 @@ def comparable(record: dict[str, Any]) -> str:
     return "" if here == there else f"made by torch {there[0]} and triton {there[1]}; here are {here[0]} and {here[1]}"
 
 
-# ----------------------------------------------------------------------------------------- command line
+# ----------------------------------------------------------------------------------------- what is compared
 
 
-def main(argv: list[str] | None = None) -> int:
-    parser = argparse.ArgumentParser(prog="python -m conformance.headless.fidelity", description=__doc__.split("\n")[0])
-    parser.add_argument("action", choices=["record", "compare"])
-    parser.add_argument("file", type=Path)
-    parser.add_argument("-m", "--micrographs", default="*", metavar="GLOB")
-    parser.add_argument("-t", "--target", help="record for this target (default: the GPU that is present)")
-    options = parser.parse_args(argv)
-    try:
-        return _record(options) if options.action == "record" else _compare(options)
-    except UsageError as error:
-        print(f"error: {error}", file=sys.stderr)
-        return 2
+@dataclass(frozen=True)
+class Chosen:
+    """Which graphs: those of a library, or those that are drawn."""
+
+    glob: str = "*"
+    folder: Path | None = None
+    generated: int = 0
+    seed: int = 0
+
+    def graphs(self) -> dict[str, Making]:
+        if self.generated:
+            return dict(drawn(self.generated, self.seed))
+        library = load(self.folder)
+        return {name: partial(_same, library[name]) for name in select(list(library), self.glob, "micrograph")}
+
+    def told(self) -> dict[str, Any]:
+        """What a record says of it, so that the comparison draws the same."""
+        return {"generated": {"count": self.generated, "seed": self.seed}} if self.generated else {}
 
 
-def _chosen(glob: str, names: Iterable[str]) -> dict[str, type[Micrograph]]:
-    library = load()
-    return {name: library[name] for name in select([n for n in library if n in {*names}], glob, "micrograph")}
+def _same(micrograph: type[Micrograph]) -> type[Micrograph]:
+    return micrograph
 
 
-def _progress(name: str) -> None:
-    print(f"\r\033[K{name}", end="", file=sys.stderr, flush=True)
-
-
-def _record(options: argparse.Namespace) -> int:
-    target = Target.parse(options.target) if options.target else CUDA
-    if target == CUDA and not torch.cuda.is_available():
+def record_here(file: Path, chosen: Chosen, target: str, workers: int, progress: Callable[[str], None]) -> str:
+    """Records, and returns what to say of it."""
+    place = Target.parse(target) if target else CUDA
+    if place == CUDA and not torch.cuda.is_available():
         raise UsageError("no GPU here to record; name a headless target with -t, e.g. -t sm_90")
-    made = record(target, _chosen(options.micrographs, load()), _progress)
-    options.file.parent.mkdir(parents=True, exist_ok=True)
-    options.file.write_text(json.dumps(made, indent=1, sort_keys=True) + "\n")
-    print(f"\r\033[K{len(made['micrographs'])} micrographs of {made['device']}, torch {made['torch']}: {options.file}")
-    return 0
+    made = record(place, chosen.graphs(), workers, progress) | chosen.told()
+    write(file, made)
+    return f"{len(made['micrographs'])} graphs of {made['device']}, torch {made['torch']}: {file}"
 
 
-def _compare(options: argparse.Namespace) -> int:
-    real = read(options.file)
+def compare_here(
+    file: Path, chosen: Chosen, target: str, workers: int, progress: Callable[[str], None]
+) -> list[Compared]:
+    """Makes what a record holds once more, for the described GPU."""
+    real = read(file)
     if reason := comparable(real):
-        raise UsageError(f"{options.file} was {reason}")
-    target = Target.parse(options.target or real["capability"])
-    assert target.name in DEVICES
-    found = list(compare(real, record(target, _chosen(options.micrographs, real["micrographs"]), _progress)))
-    print("\r\033[K", end="", file=sys.stderr)
+        raise UsageError(f"{file} was {reason}")
+    drawing = real.get("generated")
+    if drawing:
+        chosen = replace(chosen, generated=int(drawing["count"]), seed=int(drawing["seed"]))
+    graphs = {name: make for name, make in chosen.graphs().items() if name in real["micrographs"]}
+    return list(compare(real, record(Target.parse(target or real["capability"]), graphs, workers, progress)))
+
+
+def summary(found: Sequence[Compared]) -> str:
+    """How many kernels, and how many graphs with all of their kernels, are the same."""
+    graphs: dict[str, bool] = {}
     for one in found:
-        if not one.equal:
-            print(f"{one.micrograph} {one.kernel}\n{one.diff}\n")
+        graphs[one.micrograph] = graphs.get(one.micrograph, True) and one.equal
     equal = sum(one.equal for one in found)
-    print(f"{equal} of {len(found)} kernels byte-identical to {real['device']}'s, torch {real['torch']}")
-    return 0 if equal == len(found) else 1
-
-
-if __name__ == "__main__":
-    sys.exit(main())
+    return (
+        f"{equal} of {len(found)} kernels byte-identical, all kernels of {sum(graphs.values())} of {len(graphs)} graphs"
+    )

@@ -117,6 +117,7 @@ NAMES = {
     "no_dispatch": Name("torch._C:_DisableTorchDispatch"),
     "may_turn_const": Name(f"{FAKE}:FakeTensorMode.may_turn_const"),
     "outside_fake_mode": Name("torch.fx.experimental.proxy_tensor:unset_fake_temporarily"),
+    "outside_modes": Name("torch.utils._python_dispatch:_disable_current_modes"),
     "tensor_text": Name("torch._tensor_str:_str_intern"),
     "active_mode": Name("torch._C:_get_dispatch_mode"),
     "mode_keys": Name("torch._C:_TorchDispatchModeKey"),

@@ -3,17 +3,22 @@
 from __future__ import annotations
 
 import copy
-import json
+import inspect
+import re
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from conformance.headless import fidelity
+from conformance import oracle
+from conformance.backends.base import Case
+from conformance.errors import UsageError
+from conformance.headless import fidelity, generated
 from conformance.library import load
 from conformance.target import Target
 
-RECORDS = sorted((Path(__file__).parents[2] / "reports" / "fidelity").glob("*.json"))
+RECORDS = sorted((Path(__file__).parents[2] / "reports" / "fidelity").glob("h200-torch-*.json"))
 SAMPLE = (
     "pointwise.chain",
     "norm.add_rmsnorm",
@@ -26,7 +31,7 @@ SAMPLE = (
 
 @pytest.fixture(scope="module")
 def made() -> dict[str, Any]:
-    return fidelity.record(Target("sm_90"), {"pointwise.chain": load()["pointwise.chain"]})
+    return fidelity.record(Target("sm_90"), {"pointwise.chain": lambda: load()["pointwise.chain"]})
 
 
 def test_a_record_equals_itself(made: dict[str, Any]) -> None:
@@ -59,29 +64,54 @@ def test_a_kernel_that_only_one_side_has_is_a_difference(made: dict[str, Any]) -
     assert [one.equal for one in fidelity.compare(made, other)] == [False]
 
 
-def test_another_version_is_not_compared(
-    made: dict[str, Any], tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    file = tmp_path / "old.json"
-    file.write_text(json.dumps(made | {"torch": "1.0.0"}))
-    assert fidelity.main(["compare", str(file)]) == 2
-    assert "torch 1.0.0" in capsys.readouterr().err
+def test_another_version_is_not_compared(made: dict[str, Any], tmp_path: Path) -> None:
+    file = tmp_path / "old.json.gz"
+    fidelity.write(file, made | {"torch": "1.0.0"})
+    with pytest.raises(UsageError, match=r"torch 1\.0\.0"):
+        fidelity.compare_here(file, fidelity.Chosen(), "", 1, str)
 
 
-def test_no_record_is_a_line_with_the_mend(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    assert fidelity.main(["compare", str(tmp_path / "none.json")]) == 2
-    said = capsys.readouterr().err
-    assert "no such record" in said and "record" in said and "Traceback" not in said
+def test_no_record_is_a_line_with_the_mend(tmp_path: Path) -> None:
+    with pytest.raises(UsageError, match=r"no such record: .*; make one with `conformance fidelity record"):
+        fidelity.compare_here(tmp_path / "none.json", fidelity.Chosen(), "", 1, str)
+
+
+def test_drawn_graphs_are_the_same_for_the_comparison(tmp_path: Path) -> None:
+    """Four of a seed: graphs of the fuzzer, one with gradients, one model."""
+    file = tmp_path / "drawn.json.gz"
+    fidelity.record_here(file, fidelity.Chosen(generated=4, seed=5), "sm_90", 2, str)
+    names = fidelity.read(file)["micrographs"]
+    assert [*names] == [f"generated.seed_5.{index}" for index in range(4)]
+    assert not any("error" in entry for entry in names.values())
+    found = fidelity.compare_here(file, fidelity.Chosen(), "", 2, str)
+    assert found and all(one.equal for one in found)
+    assert fidelity.summary(found).endswith(f"all kernels of {len({one.micrograph for one in found})} of 4 graphs")
+
+
+def test_a_model_of_every_kind_runs_in_eager() -> None:
+    """A template with a mistake would only ever be an error on both sides."""
+    kinds = set()
+    for index in range(3, 400, 4):
+        source = inspect.getsource(generated.drawn(400, 1)[f"generated.seed_1.{index}"]())
+        kind = re.sub(r"[\d.]+|True|False|relu|gelu|nearest|bilinear|Model\w+", "", source)
+        if kind not in kinds:
+            kinds.add(kind)
+            case = Case(generated.drawn(400, 1)[f"generated.seed_1.{index}"](), Target("cpu"))
+            outcome = oracle.run(case.module(), case.inputs(0))
+            assert outcome.error is None, f"{source}\n{outcome.error}"
+    assert len(kinds) >= len(generated.MODELS)
 
 
 @pytest.mark.parametrize("path", RECORDS, ids=lambda path: path.stem)
 def test_headless_kernels_are_the_real_ones(path: Path) -> None:
-    """A sample: `python -m conformance.headless.fidelity compare FILE` takes them all."""
+    """A sample: `conformance fidelity compare FILE` takes them all."""
     real = fidelity.read(path)
     if reason := fidelity.comparable(real):
         pytest.skip(reason)
     library = load()
     names = [n for n in SAMPLE if real["micrographs"].get(n, {}).get("digest") == library[n].digest()]
-    mine = fidelity.record(Target.parse(real["capability"]), {name: library[name] for name in names})
+    mine = fidelity.record(
+        Target.parse(real["capability"]), {name: partial(library.__getitem__, name) for name in names}
+    )
     different = [f"{one.micrograph} {one.kernel}\n{one.diff}" for one in fidelity.compare(real, mine) if not one.equal]
     assert not different, "\n".join(different)
