@@ -11,7 +11,7 @@ from typing import Any
 
 import torch
 
-from conformance.headless.attention import STAND_INS
+from conformance.headless import attention, recurrent
 from conformance.headless.errors import NotInterpretable
 from conformance.headless.memory import on_device, on_host
 from conformance.headless.seam import seam
@@ -41,10 +41,16 @@ class Host(TorchDispatchMode):
         if is_view(func) or changes_shape_alone(func):
             return func(*args, **kwargs)
         _check_devices(func, flat)
+        _check_dtypes(func, flat)
         host = [on_host(v) if isinstance(v, torch.Tensor) else CPU if _is_cuda(v) else v for v in flat]
         back = {id(h): v for h, v in zip(host, flat, strict=True) if isinstance(v, torch.Tensor)}
         host_args, host_kwargs = pytree.tree_unflatten(host, spec)
-        result = DONE_BY.get(func, func)(*host_args, **host_kwargs)
+        try:
+            result = DONE_BY.get(func, func)(*host_args, **host_kwargs)
+        except RuntimeError as error:
+            if NOT_RESIZABLE not in str(error):
+                raise
+            result = _resizing(func, args, kwargs)
         to_device = asked != "cpu"
 
         def returned(tensor: torch.Tensor) -> torch.Tensor:
@@ -53,6 +59,33 @@ class Host(TorchDispatchMode):
             return on_device(tensor) if to_device else tensor
 
         return pytree.tree_map_only(torch.Tensor, returned, result)
+
+
+NOT_RESIZABLE = "resize storage that is not resizable"  # torch's own words
+
+
+def _resizing(func: Any, args: tuple, kwargs: dict) -> Any:
+    """What a call writes to must grow (`out=torch.empty(0)`, `resize_`), and memory of the described device cannot: each such
+    tensor gets new memory."""
+    named = dict(zip([a.name for a in schema_of(func).arguments], args, strict=False)) | kwargs
+    written = {a.name for a in schema_of(func).arguments if a.alias_info is not None and a.alias_info.is_write}
+    host: dict[str, Any] = {}
+    for name, value in named.items():
+        grows = name in written and isinstance(value, torch.Tensor)
+        host[name] = _copy_of(on_host(value)) if grows else pytree.tree_map_only(torch.Tensor, on_host, value)
+    positional = [host[a.name] for a in schema_of(func).arguments if a.name in host and not a.kwarg_only]
+    func(*positional, **{a.name: host[a.name] for a in schema_of(func).arguments if a.name in host and a.kwarg_only})
+    outputs = [named[name] for name in named if name in written and isinstance(named[name], torch.Tensor)]
+    for name in written & named.keys():
+        if isinstance(named[name], torch.Tensor):
+            named[name].data = on_device(host[name])
+    return outputs[0] if len(outputs) == 1 else tuple(outputs)
+
+
+def _copy_of(tensor: torch.Tensor) -> torch.Tensor:
+    """The same tensor over memory of its own, which can grow."""
+    memory = tensor.untyped_storage().clone()
+    return torch.empty(0, dtype=tensor.dtype).set_(memory, tensor.storage_offset(), tensor.size(), tensor.stride())
 
 
 def _with_branches(func: Any, args: tuple, kwargs: dict) -> Any:
@@ -87,7 +120,11 @@ def is_view(func: Any) -> bool:
 
 NOTHING = {aten.detach.default, aten.alias.default, aten.lift_fresh.default}
 # A tensor of zeros that forward-mode differentiation makes without any memory: here every tensor has some.
-DONE_BY: dict[Any, Any] = {**STAND_INS, aten._efficientzerotensor.default: aten.zeros.default}
+DONE_BY: dict[Any, Any] = {
+    **attention.STAND_INS,
+    **recurrent.STAND_INS,
+    aten._efficientzerotensor.default: aten.zeros.default,
+}
 
 
 def changes_shape_alone(func: Any) -> bool:
@@ -106,6 +143,15 @@ def _check_devices(func: Any, flat: list[Any]) -> None:
         raise RuntimeError(f"{TWO_DEVICES}, but found at least two devices, cuda:0 and cpu!")
 
 
+def _check_dtypes(func: Any, flat: list[Any]) -> None:
+    """A GPU multiplies no matrices of integers; the host does."""
+    if func.overloadpacket in MATMULS:
+        for value in flat:
+            if isinstance(value, torch.Tensor) and not (value.is_floating_point() or value.is_complex()):
+                raise RuntimeError(f"{func.overloadpacket.__name__} on a GPU is not implemented for {value.dtype}")
+
+
+MATMULS = {aten.mm, aten.addmm, aten.bmm, aten.baddbmm, aten.addbmm, aten.mv, aten.addmv, aten.dot, aten.vdot}
 TWO_DEVICES = "Expected all tensors to be on the same device"  # torch's own words
 TAKES_BOTH = {
     aten.copy_,

@@ -19,11 +19,12 @@ import torch
 from conformance.backends.inductor.seam import seam as inductor
 from conformance.headless.answers import answering
 from conformance.headless.attention import choosing
-from conformance.headless.cpu_dispatch import Host
+from conformance.headless.cpu_dispatch import DONE_BY, Host
 from conformance.headless.device_guard import idle_gpu
 from conformance.headless.memory import allocated, empty_strided
 from conformance.headless.seam import REMEMBERING, seam, triton
 from conformance.target import Device, Target
+from conformance.torch_seam import pytree
 
 
 @contextlib.contextmanager
@@ -36,7 +37,7 @@ def described(target: Target) -> Iterator[None]:
         stack.enter_context(seam.replace(empty_strided_cuda=empty_strided))
         stack.enter_context(allocated())
         stack.enter_context(inductor.subscribe(fold_constants=_on_host, codegen_and_compile=_on_host))
-        stack.enter_context(seam.subscribe(outside_fake_mode=_on_host_inside, outside_modes=_on_host_inside))
+        stack.enter_context(seam.subscribe(**{key: hook for key, hook in FOR_REAL.items() if seam.has(key)}))
         stack.enter_context(choosing(device))
         stack.enter_context(idle_gpu())
         yield
@@ -61,6 +62,44 @@ def _on_host_inside(proceed: Callable[..., Any]) -> Iterator[Any]:
     this one, too: it is entered again."""
     with proceed() as mode, Host():
         yield mode
+
+
+def _fallback_on_host(proceed: Callable[..., Any], mode: Any, func: Any, flat: Any, spec: Any, refused: Any) -> Any:
+    """An operator that says nothing of its shapes is run by torch, on zeros of the device: the host has zeros as well."""
+    if not any(isinstance(value, torch.Tensor) and value.is_cuda for value in flat):
+        return proceed(mode, func, flat, spec, refused)
+    args, kwargs = pytree.tree_unflatten(flat, spec)
+    if func in DONE_BY:
+        with mode:
+            return DONE_BY[func](*args, **kwargs)
+    fakes: dict[int, Any] = {}
+
+    def real(value: Any) -> Any:
+        if not isinstance(value, torch.Tensor):
+            return torch.device("cpu") if isinstance(value, torch.device) else value
+        zeros = torch.zeros(value.shape, dtype=value.dtype).as_strided(value.shape, value.stride())
+        fakes[id(zeros)] = value
+        return zeros
+
+    with seam.no_dispatch():
+        host = [real(value) for value in flat]
+        result = func(*pytree.tree_unflatten(host, spec)[0], **pytree.tree_unflatten(host, spec)[1])
+
+    def fake(value: torch.Tensor) -> Any:
+        if id(value) in fakes:
+            return fakes[id(value)]
+        with mode:
+            return torch.empty_strided(value.shape, value.stride(), dtype=value.dtype, device="cuda")
+
+    return pytree.tree_map_only(torch.Tensor, fake, result)
+
+
+# Where torch computes for real while it compiles.
+FOR_REAL: dict[str, Any] = {
+    "outside_fake_mode": _on_host_inside,
+    "outside_modes": _on_host_inside,
+    "fallback_kernel": _fallback_on_host,
+}
 
 
 # --------------------------------------------------------------------------------------- answers that are kept

@@ -115,6 +115,7 @@ NAMES = {
     "cuda_tensor": Name("torch._C:_construct_CUDA_Tensor_From_Storage_And_Metadata"),
     "from_dlpack": Name("torch._C:_from_dlpack"),
     "no_dispatch": Name("torch._C:_DisableTorchDispatch"),
+    "fallback_kernel": Name(f"{FAKE}:run_fallback_kernel"),
     "may_turn_const": Name(f"{FAKE}:FakeTensorMode.may_turn_const"),
     "outside_fake_mode": Name("torch.fx.experimental.proxy_tensor:unset_fake_temporarily"),
     "outside_modes": Name("torch.utils._python_dispatch:_disable_current_modes"),

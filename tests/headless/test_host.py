@@ -1,0 +1,80 @@
+"""What the host does in place of a described GPU: memory that grows, cells that only a GPU has, what a GPU refuses."""
+
+from __future__ import annotations
+
+import pytest
+import torch
+from torch import nn
+
+from conformance import oracle
+from conformance.backends.inductor.seam import seam
+from conformance.headless import interpret
+from conformance.headless.program import Program
+from conformance.target import Target
+
+SM90 = Target("sm_90")
+
+
+def differences(module: nn.Module, *inputs: torch.Tensor) -> list[str]:
+    """Of the compiled program from eager on the CPU."""
+    seam.reset()
+    given = tuple(x.detach().clone().requires_grad_(x.requires_grad) for x in inputs)
+    with seam.config.patch(force_disable_caches=True):
+        outcome = oracle.run(Program(module, SM90), given, module)
+    assert outcome.error is None, outcome.error
+    return [str(one) for one in oracle.compare(outcome, oracle.reference(module, inputs))]
+
+
+class Grows(nn.Module):
+    def forward(self, x):
+        y = torch.add(x, 1, out=torch.empty(0, dtype=x.dtype, device=x.device))
+        return y * 2, torch.sum(x, dim=1, out=torch.empty(0, device=x.device))
+
+
+class TimesZero(nn.Module):
+    """Inductor folds it, with a tensor that it makes on the device."""
+
+    def forward(self, x):
+        return x * 0 + x.sin()
+
+
+class Recurrent(nn.Module):
+    def __init__(self, kind: type[nn.Module]) -> None:
+        super().__init__()
+        torch.manual_seed(0)
+        self.cell = kind(4, 6)
+
+    def forward(self, x):
+        state = self.cell(x)
+        return state if isinstance(state, torch.Tensor) else state[0] + state[1]
+
+
+class Scans(nn.Module):
+    def forward(self, x):
+        return x.cumsum(1), torch.logcumsumexp(x, 0), x.argmax(1), x.var(1)
+
+
+@pytest.mark.parametrize(
+    "module", [Grows(), TimesZero(), Recurrent(nn.GRUCell), Recurrent(nn.LSTMCell), Scans()], ids=lambda m: repr(m)[:30]
+)
+def test_the_host_gives_what_eager_gives(module: nn.Module) -> None:
+    x = torch.randn(3, 4, generator=torch.Generator().manual_seed(1))
+    assert differences(module, x.requires_grad_(isinstance(module, Recurrent))) == []
+
+
+def test_integers_are_not_multiplied_on_a_gpu() -> None:
+    class Product(nn.Module):
+        def forward(self, x):
+            return x @ x
+
+    with pytest.raises(RuntimeError, match="mm on a GPU is not implemented for"):
+        Program(Product(), SM90, compiled=False)(torch.ones(3, 3, dtype=torch.uint8))
+
+
+def test_a_scan_takes_few_steps(monkeypatch: pytest.MonkeyPatch) -> None:
+    calls = []
+    combined = interpret._combined
+    monkeypatch.setattr(interpret, "_combined", lambda *args: calls.append(1) or combined(*args))
+    x = torch.randn(1, 64, generator=torch.Generator().manual_seed(1))
+    assert differences(Scans(), x) == []
+    assert 0 < len(calls) < 64
