@@ -109,7 +109,7 @@ class Session:
         if not cases:
             return
         self._preload(cases)
-        pool = Pool(workers, self.plan.timeout, self.plan.memory, share=CASES_A_GPU_PROCESS)
+        pool = Pool(workers, self.plan.timeout, self.plan.memory, share=share_of(len(cases), workers))
         at: dict[PlannedCase, Stage] = {}
         jobs = [
             Job(case, self._measure, (case,), (case.backend, case.target) if case.target == "cuda" else None)
@@ -171,6 +171,11 @@ class Session:
             trace.at(at[0]).findings.append(Finding(Kind.CRASH, LADDER, lost))
         say(trace)
         return bool(lost)
+
+
+def share_of(cases: int, workers: int) -> int:
+    """How many cases share a process on a GPU: as many as pay for its context, and no more than leave every worker some."""
+    return max(1, min(CASES_A_GPU_PROCESS, cases // workers))
 
 
 def preload(places: Iterable[tuple[str, str]]) -> None:
