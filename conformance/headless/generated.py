@@ -11,6 +11,7 @@ import random
 import re
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
 
 from conformance.fuzz import graph_gen
 from conformance.fuzz.graph import keep
@@ -158,12 +159,11 @@ MODELS = {
 
 def drawn(count: int, seed: int) -> dict[str, Callable[[], type[Micrograph]]]:
     """So many graphs of this seed, by name; each is made when it is asked for."""
-    return {
-        f"generated.seed_{seed}.{index}": lambda index=index: _model(seed, index)
-        if index % 4 == 3
-        else _graph(seed, index)  # type: ignore[misc]
-        for index in range(count)
-    }
+    return {f"generated.seed_{seed}.{index}": partial(_drawn, seed, index) for index in range(count)}
+
+
+def _drawn(seed: int, index: int) -> type[Micrograph]:
+    return _model(seed, index) if index % 4 == 3 else _graph(seed, index)
 
 
 def _graph(seed: int, index: int) -> type[Micrograph]:
