@@ -113,7 +113,7 @@ class Graph:
             f"    def forward(self, {', '.join(given.name for given in self.inputs)}):\n{body}\n"
             f"        return {', '.join(self.outputs)}{',' if len(self.outputs) == 1 else ''}\n"
         )
-        return text.replace("NAME", f"Graph{hashlib.sha256(text.encode()).hexdigest()[:6]}")
+        return with_name(text, "Graph")
 
     def type_of(self, name: str) -> tuple[Shape, str] | None:
         """The shape and dtype of a value; None for indices."""
@@ -148,6 +148,11 @@ def micrograph_of(graph: Graph) -> type[Micrograph]:
     """The micrograph of a graph."""
     graph.check()
     return keep(graph.source())
+
+
+def with_name(text: str, kind: str) -> str:
+    """The text of a micrograph with a name in place of NAME, which is the same for the same text."""
+    return text.replace("NAME", f"{kind}{hashlib.sha256(text.encode()).hexdigest()[:6]}")
 
 
 def keep(source: str) -> type[Micrograph]:

@@ -9,8 +9,6 @@ from typing import Any
 
 import click
 
-FILES = click.argument("files", nargs=-1, required=True, type=click.Path(path_type=Path))
-
 
 def _options(command: Callable[..., Any]) -> Callable[..., Any]:
     for option in (
@@ -72,7 +70,7 @@ def record(file: Path, glob: str, folder: Path | None, target: str, workers: int
 
 
 @fidelity.command("compare")
-@FILES
+@click.argument("files", nargs=-1, required=True, type=click.Path(path_type=Path))
 @_options
 def compare(files: tuple[Path, ...], glob: str, folder: Path | None, target: str, workers: int) -> int:
     """Make the same kernels here, and show each difference; exit 1 if there is one."""

@@ -13,7 +13,7 @@ import torch
 
 from conformance.headless import attention, recurrent
 from conformance.headless.errors import NotInterpretable
-from conformance.headless.memory import on_device, on_host
+from conformance.headless.memory import on_device, on_host, with_own_memory
 from conformance.headless.seam import seam
 from conformance.torch_seam import HigherOrderOperator, TorchDispatchMode, pytree, schema_of
 
@@ -42,15 +42,20 @@ class Host(TorchDispatchMode):
             return func(*args, **kwargs)
         _check_devices(func, flat)
         _check_dtypes(func, flat)
-        host = [on_host(v) if isinstance(v, torch.Tensor) else CPU if _is_cuda(v) else v for v in flat]
-        back = {id(h): v for h, v in zip(host, flat, strict=True) if isinstance(v, torch.Tensor)}
-        host_args, host_kwargs = pytree.tree_unflatten(host, spec)
+        host: list[Any] = [on_host(v) if isinstance(v, torch.Tensor) else CPU if _is_cuda(v) else v for v in flat]
         try:
-            result = DONE_BY.get(func, func)(*host_args, **host_kwargs)
+            result = _called(func, host, spec)
         except RuntimeError as error:
             if NOT_RESIZABLE not in str(error):
                 raise
-            result = _resizing(func, args, kwargs)
+            # Memory of the described device cannot grow: what the call writes to (`out=torch.empty(0)`, `resize_`) gets memory that can.
+            written = _written(func, args, kwargs)
+            host = [with_own_memory(h) if id(v) in written else h for h, v in zip(host, flat, strict=True)]
+            result = _called(func, host, spec)
+            for done, value in zip(host, flat, strict=True):
+                if id(value) in written:
+                    value.data = on_device(done)
+        back = {id(h): v for h, v in zip(host, flat, strict=True) if isinstance(v, torch.Tensor)}
         to_device = asked != "cpu"
 
         def returned(tensor: torch.Tensor) -> torch.Tensor:
@@ -64,28 +69,17 @@ class Host(TorchDispatchMode):
 NOT_RESIZABLE = "resize storage that is not resizable"  # torch's own words
 
 
-def _resizing(func: Any, args: tuple, kwargs: dict) -> Any:
-    """What a call writes to must grow (`out=torch.empty(0)`, `resize_`), and memory of the described device cannot: each such
-    tensor gets new memory."""
-    named = dict(zip([a.name for a in schema_of(func).arguments], args, strict=False)) | kwargs
-    written = {a.name for a in schema_of(func).arguments if a.alias_info is not None and a.alias_info.is_write}
-    host: dict[str, Any] = {}
-    for name, value in named.items():
-        grows = name in written and isinstance(value, torch.Tensor)
-        host[name] = _copy_of(on_host(value)) if grows else pytree.tree_map_only(torch.Tensor, on_host, value)
-    positional = [host[a.name] for a in schema_of(func).arguments if a.name in host and not a.kwarg_only]
-    func(*positional, **{a.name: host[a.name] for a in schema_of(func).arguments if a.name in host and a.kwarg_only})
-    outputs = [named[name] for name in named if name in written and isinstance(named[name], torch.Tensor)]
-    for name in written & named.keys():
-        if isinstance(named[name], torch.Tensor):
-            named[name].data = on_device(host[name])
-    return outputs[0] if len(outputs) == 1 else tuple(outputs)
+def _called(func: Any, flat: list[Any], spec: Any) -> Any:
+    args, kwargs = pytree.tree_unflatten(flat, spec)
+    return DONE_BY.get(func, func)(*args, **kwargs)
 
 
-def _copy_of(tensor: torch.Tensor) -> torch.Tensor:
-    """The same tensor over memory of its own, which can grow."""
-    memory = tensor.untyped_storage().clone()
-    return torch.empty(0, dtype=tensor.dtype).set_(memory, tensor.storage_offset(), tensor.size(), tensor.stride())
+def _written(func: Any, args: tuple, kwargs: dict) -> set[int]:
+    """The tensors that a call writes to, by their ids."""
+    arguments = schema_of(func).arguments
+    given = dict(zip([a.name for a in arguments], args, strict=False)) | kwargs
+    names = [a.name for a in arguments if a.alias_info is not None and a.alias_info.is_write]
+    return {id(given[name]) for name in names if isinstance(given.get(name), torch.Tensor)}
 
 
 def _with_branches(func: Any, args: tuple, kwargs: dict) -> Any:

@@ -82,8 +82,8 @@ def _fallback_on_host(proceed: Callable[..., Any], mode: Any, func: Any, flat: A
         return zeros
 
     with seam.no_dispatch():
-        host = [real(value) for value in flat]
-        result = func(*pytree.tree_unflatten(host, spec)[0], **pytree.tree_unflatten(host, spec)[1])
+        args, kwargs = pytree.tree_unflatten([real(value) for value in flat], spec)
+        result = func(*args, **kwargs)
 
     def fake(value: torch.Tensor) -> Any:
         if id(value) in fakes:

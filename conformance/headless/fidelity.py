@@ -184,15 +184,11 @@ class Chosen:
         if self.generated:
             return dict(drawn(self.generated, self.seed))
         library = load(self.folder)
-        return {name: partial(_same, library[name]) for name in select(list(library), self.glob, "micrograph")}
+        return {name: partial(library.__getitem__, name) for name in select(list(library), self.glob, "micrograph")}
 
     def told(self) -> dict[str, Any]:
         """What a record says of it, so that the comparison draws the same."""
         return {"generated": {"count": self.generated, "seed": self.seed}} if self.generated else {}
-
-
-def _same(micrograph: type[Micrograph]) -> type[Micrograph]:
-    return micrograph
 
 
 def record_here(file: Path, chosen: Chosen, target: str, workers: int, progress: Callable[[str], None]) -> str:

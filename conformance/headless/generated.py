@@ -6,7 +6,6 @@ every fourth one is a model, in training, forward and backward.
 
 from __future__ import annotations
 
-import hashlib
 import random
 import re
 from collections.abc import Callable
@@ -14,7 +13,7 @@ from dataclasses import dataclass
 from functools import partial
 
 from conformance.fuzz import graph_gen
-from conformance.fuzz.graph import keep
+from conformance.fuzz.graph import keep, with_name
 from conformance.micrograph import Micrograph
 
 OF_A_SEED = 100_000  # graphs that the fuzzer numbers for one seed
@@ -199,4 +198,4 @@ def _model(seed: int, index: int) -> type[Micrograph]:
         names=body["names"],
         forward="\n".join(" " * 8 + line for line in body["forward"].splitlines()),
     )
-    return keep(text.replace("NAME", f"Model{hashlib.sha256(text.encode()).hexdigest()[:6]}"))
+    return keep(with_name(text, "Model"))

@@ -62,6 +62,11 @@ def on_host(tensor: torch.Tensor) -> torch.Tensor:
     return _tensor_on(mirrored(tensor.untyped_storage(), DLPACK_CPU), tensor) if tensor.is_cuda else tensor
 
 
+def with_own_memory(tensor: torch.Tensor) -> torch.Tensor:
+    """The same tensor over a copy of its memory, which can grow."""
+    return _tensor_on(tensor.untyped_storage().clone(), tensor)
+
+
 def empty_strided(size: Any, stride: Any, dtype: torch.dtype) -> torch.Tensor:
     """What generated code allocates with: memory of the described device."""
     with seam.no_dispatch():

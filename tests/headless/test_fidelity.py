@@ -92,12 +92,14 @@ def test_drawn_graphs_are_the_same_for_the_comparison(tmp_path: Path) -> None:
 def test_a_model_of_every_kind_runs_in_eager() -> None:
     """A template with a mistake would only ever be an error on both sides."""
     kinds = set()
+    drawn = generated.drawn(400, 1)
     for index in range(3, 400, 4):
-        source = inspect.getsource(generated.drawn(400, 1)[f"generated.seed_1.{index}"]())
+        micrograph = drawn[f"generated.seed_1.{index}"]()
+        source = inspect.getsource(micrograph)
         kind = re.sub(r"[\d.]+|True|False|relu|gelu|nearest|bilinear|Model\w+", "", source)
         if kind not in kinds:
             kinds.add(kind)
-            case = Case(generated.drawn(400, 1)[f"generated.seed_1.{index}"](), Target("cpu"))
+            case = Case(micrograph, Target("cpu"))
             outcome = oracle.run(case.module(), case.inputs(0))
             assert outcome.error is None, f"{source}\n{outcome.error}"
     assert len(kinds) >= len(generated.MODELS)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import cached_property
 from typing import Any
 
 import torch
@@ -29,11 +30,15 @@ NOT_CALLED = "torch {version} compiled a kernel without calling {name}: the suit
 
 class HeadlessCompiled(InductorCompiled):
     _fn: Program
-    _kernels: dict[str, Kernel]  # of the first program that has any: what is called, or what a scenario plays first
 
-    def _program(self, module: Any) -> Program:
-        program = described_program(self.case, module)
-        if not vars(self).setdefault("_kernels", {}):
+    @cached_property
+    def _kernels(self) -> dict[str, Kernel]:
+        """Those of the first program that has any: what is called, or what a scenario plays first."""
+        return {}
+
+    def _program(self, module: Any) -> Any:
+        program: Any = super()._program(module)
+        if not self._kernels:
             program.kernels = self._kernels
         return program
 
