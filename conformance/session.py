@@ -10,7 +10,7 @@ from typing import Any
 
 import torch
 
-from conformance import backends, environment, expectations, library
+from conformance import backends, environment, expectations, library, oracle
 from conformance.backends.base import Backend, Case
 from conformance.baseline import Baseline
 from conformance.cell import Cell
@@ -166,9 +166,10 @@ class Session:
         except BaseException as error:  # SystemExit and KeyboardInterrupt, raised inside a compile, too
             trace = Trace(case.micrograph, case.backend, case.target, case.stages)
             trace.at(at[0]).findings.append(Finding(Kind.CRASH, LADDER, first_line(error)))
-        lost = device_lost() if case.target == "cuda" else ""
-        if lost and not any(f.kind is Kind.CRASH for seen in trace.observations.values() for f in seen.findings):
-            trace.at(at[0]).findings.append(Finding(Kind.CRASH, LADDER, lost))
+        lost = oracle.device_lost() if case.target == "cuda" else ""
+        crashed = any(f.kind is Kind.CRASH for seen in trace.observations.values() for f in seen.findings)
+        if lost and not crashed and at[0] not in trace.unavailable:  # eager may have lost it: then nothing was observed
+            trace.at(at[0]).findings.append(Finding(Kind.CRASH, LADDER, f"the CUDA context was lost: {lost}"))
         say(trace)
         return bool(lost)
 
@@ -214,13 +215,3 @@ def results_here(
         return judge.unsupported(cells, micrograph, f"{backend.name} makes code for {', '.join(backend.targets())}")
     trace = examine(Case(micrograph, target), backend, stages, stop=lambda trace: is_wrong(trace, micrograph))
     return judge.results(trace, micrograph, stages)
-
-
-def device_lost() -> str:
-    """A fault on the device ends its context for the whole process: whatever comes next would fail, whoever it is."""
-    try:
-        if torch.cuda.is_initialized():
-            torch.cuda.synchronize()
-    except RuntimeError as error:
-        return f"the CUDA context was lost: {first_line(error)}"
-    return ""

@@ -16,7 +16,7 @@ from conformance.oracle.comparison import (
     value_differences,
 )
 from conformance.oracle.outcome import SEED, Outcome, clone_inputs, play, run, seed, state_kept
-from conformance.oracle.reference import InDouble, Reference, in_double, played, reference, widened
+from conformance.oracle.reference import InDouble, Reference, device_lost, in_double, played, reference, widened
 from conformance.oracle.snapshot import snapshot
 
 __all__ = [
@@ -27,6 +27,7 @@ __all__ = [
     "Reference",
     "clone_inputs",
     "compare",
+    "device_lost",
     "in_double",
     "mutated",
     "play",

@@ -11,6 +11,7 @@ from typing import Any
 import torch
 from torch import nn
 
+from conformance.errors import NotInEager, first_line
 from conformance.oracle.outcome import Outcome, clone_inputs, play, run
 from conformance.torch_seam import TorchDispatchMode, pytree
 
@@ -95,6 +96,7 @@ def reference(
         "force_eager"
     ):  # eager's own control flow would go through Dynamo, and leave it changed
         eager = run(fn or module, clone_inputs(inputs), module, calls=calls)
+        _check_device()
         exact = None if random or eager.error else in_double(module, inputs, calls=calls)
     if exact is not None and len(exact.outputs) != len(eager.outputs):
         exact = None
@@ -112,10 +114,27 @@ def played(
     with torch.compiler.set_stance("force_eager"):
         module = build()
         eager = play(module, program(module), make_inputs())
+        _check_device()
         exact = None if random or eager.error else _played_in_double(build(), make_inputs(), program)
     if exact is not None and (len(exact.outputs) != len(eager.outputs) or exact.spec != eager.spec):
         exact = None
     return Reference(eager, exact)
+
+
+def _check_device() -> None:
+    """Eager checks some inputs on the GPU itself, by an assert that ends the CUDA context: nobody could be compared with it."""
+    if lost := device_lost():
+        raise NotInEager(f"eager itself ends the CUDA context, so that nothing can run after it: {lost}")
+
+
+def device_lost() -> str:
+    """What ended the CUDA context of this process, "" if it works. Whatever comes next would fail, whoever it is."""
+    try:
+        if torch.cuda.is_initialized():
+            torch.cuda.synchronize()
+    except RuntimeError as error:
+        return first_line(error)
+    return ""
 
 
 def _played_in_double(module: nn.Module, inputs: tuple[Any, ...], program: Callable[[Any], Any]) -> Outcome | None:
