@@ -19,7 +19,7 @@ from conformance.backends.inductor.vector_probe import know_cpp_compiler, know_v
 from conformance.inputs import Tensor
 from conformance.seam import Seam
 from conformance.stage import Stage
-from conformance.target import CUDA, DEVICES, Target
+from conformance.target import DEVICES, Target
 
 CONFIGS = {
     "inductor": "config",
@@ -146,9 +146,6 @@ class InductorBackend(Backend):
             if case.target.name != "cpu":
                 # Whether a matmul is padded is decided by a stopwatch: the same program would not be made twice.
                 stack.enter_context(seam.config.patch(shape_padding=False))
-            if case.target == CUDA:
-                # No pool of sixteen processes for each case: several cases run at a time, and forked processes waited for it for ever.
-                stack.enter_context(seam.config.patch(compile_threads=1))
             yield
 
     def settings_changed(self) -> dict[str, str]:
@@ -157,8 +154,6 @@ class InductorBackend(Backend):
             "so that the numbers can be compared. The default is probed as well",
             "torch._inductor.config.shape_padding = False": "GPU targets: whether a matmul is padded is decided by a stopwatch, "
             "so that the same program would not be made twice",
-            "torch._inductor.config.compile_threads = 1": "on a GPU: kernels are compiled in the process of the case. A pool of a process for "
-            "each core would be started for every case",
             "TORCHINDUCTOR_CACHE_DIR": "a new folder for every compile: each starts from empty caches",
             "TORCHINDUCTOR_VEC_ISA_OK=1": "where every vector instruction set of this CPU was tried and works: Inductor would "
             "try them in every process",
