@@ -9,6 +9,7 @@ and scans that are not done element by element.
 from __future__ import annotations
 
 import contextlib
+import dataclasses
 import itertools
 import random
 import types
@@ -19,7 +20,7 @@ from typing import Any
 import numpy as np
 import torch
 
-from conformance.headless.errors import NotInterpretable
+from conformance.headless.errors import KernelFault, NotInterpretable
 from conformance.headless.libdevice import FUNCTIONS
 from conformance.headless.seam import triton
 
@@ -40,6 +41,11 @@ def interpreting() -> Iterator[None]:
         "generic_scan": _scan,
         "inline_asm": _no_assembly,
         "extern_elementwise": _no_function,
+        "device_assert": _assert,
+        "masked_load": _checked(triton.masked_load, "reads", pointers=0, mask=1),
+        "masked_store": _checked(triton.masked_store, "writes", pointers=0, mask=2),
+        "atomic_rmw": _checked(triton.atomic_rmw, "writes", pointers=1, mask=3),
+        "atomic_cas": _checked(triton.atomic_cas, "writes", pointers=0, mask=None),
     }
     functions = {f"libdevice.{name}": _libdevice(name) for name in FUNCTIONS if triton.has(f"libdevice.{name}")}
     with contextlib.ExitStack() as stack:
@@ -63,16 +69,39 @@ def _whole_numbers(tensor: Any) -> Iterator[None]:
 
 
 def launch(
-    kernel: Any, grid: tuple[int, ...], arguments: dict[str, Any], constants: dict[str, Any], order: str = IN_ORDER
+    kernel: Any,
+    grid: tuple[int, ...],
+    arguments: dict[str, Any],
+    constants: dict[str, Any],
+    order: str = IN_ORDER,
+    asserts: bool = False,
 ) -> None:
-    """One launch: the kernel's function once for each program of the grid."""
+    """One launch: the kernel's function once for each program of the grid.
+
+    asserts   the kernel's own asserts are compiled in"""
     fn, builder = rewritten(kernel.fn), triton.builder
     values = {name: triton.convert_argument(value) for name, value in arguments.items()} | constants
     grid = (*grid, 1, 1)[:3]
     builder.set_grid_dim(*grid)
-    for program in programs(grid, order):
-        builder.set_grid_idx(*program)
-        fn(**values)
+    with _accessible(arguments), _asserting(builder, asserts):
+        for program in programs(grid, order):
+            builder.set_grid_idx(*program)
+            fn(**values)
+
+
+@contextlib.contextmanager
+def _asserting(builder: Any, asserts: bool) -> Iterator[None]:
+    before = builder.options
+    builder.options = dataclasses.replace(before, debug=asserts, sanitize_overflow=False)  # as Inductor asks for
+    try:
+        yield
+    finally:
+        builder.options = before
+
+
+def _assert(self: Any, condition: Any, message: str) -> None:
+    if not condition:
+        raise KernelFault(f"device-side assert: {message}")
 
 
 def programs(grid: tuple[int, ...], order: str) -> list[tuple[int, ...]]:
@@ -111,6 +140,54 @@ def _call(self: Any, *args: Any, **kwargs: Any) -> Any:
     if self.fn.__name__ in WAITING:
         raise NotInterpretable(f"{self.fn.__name__} waits for other programs of the grid")
     return rewritten(self.fn)(*args, **kwargs)
+
+
+# ---------------------------------------------------------------------------------------------- memory
+
+_memory: list[
+    tuple[int, int, str]
+] = []  # of the kernel that runs: first byte, first byte after it, the argument's name
+
+
+@contextlib.contextmanager
+def _accessible(arguments: dict[str, Any]) -> Iterator[None]:
+    """Inside, a kernel can access the memory of its arguments, and no other."""
+    for name, value in arguments.items():
+        if isinstance(value, torch.Tensor):
+            storage = value.untyped_storage()
+            _memory.append((storage.data_ptr(), storage.data_ptr() + storage.nbytes(), name))
+    try:
+        yield
+    finally:
+        _memory.clear()
+
+
+def _checked(proceed: Callable[..., Any], verb: str, pointers: int, mask: int | None) -> Callable[..., Any]:
+    """An access of the interpreter's, which is a fault where it leaves the tensors. On a GPU it finds what lies beside them, and now and
+    then nothing, which is an error there too."""
+
+    def access(self: Any, *args: Any, **kwargs: Any) -> Any:
+        at = args[pointers]
+        places = at.data if mask is None else at.data[np.broadcast_to(args[mask].data.astype(bool), at.data.shape)]
+        if places.size:
+            _check(places, max(1, at.get_element_ty().primitive_bitwidth // 8), verb)
+        return proceed(self, *args, **kwargs)
+
+    return access
+
+
+def _check(places: np.ndarray, width: int, verb: str) -> None:
+    first, last = int(places.min()), int(places.max()) + width
+    if any(start <= first and last <= end for start, end, _ in _memory):
+        return
+    inside = np.zeros(places.shape, bool)
+    for start, end, _ in _memory:
+        inside |= (places >= start) & (places + np.uint64(width) <= end)
+    if not inside.all():
+        place = int(places[~inside].min())
+        start, end, name = min(_memory, key=lambda m: max(m[0] - place, place - m[1]))
+        where = f"{start - place} bytes before" if place < start else f"{place - end} bytes after the end of"
+        raise KernelFault(f"{verb} memory that it was not given: {where} {name}")
 
 
 def _no_assembly(self: Any, *args: Any, **kwargs: Any) -> Any:

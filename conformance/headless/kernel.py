@@ -20,7 +20,7 @@ import torch
 
 from conformance.errors import first_line
 from conformance.headless import interpret, races
-from conformance.headless.errors import NotInterpretable
+from conformance.headless.errors import KernelFault, NotInterpretable
 from conformance.headless.memory import on_host
 from conformance.headless.seam import seam, triton, unavailable
 from conformance.seam import MissingName
@@ -99,7 +99,7 @@ class Kernel:
         sizes = tuple(int(n) for n in grid)
 
         def launch(order: str) -> None:
-            interpret.launch(tuner.fn, sizes, values, constants, order)
+            interpret.launch(tuner.fn, sizes, values, constants, order, self._asserts)
 
         try:
             if self._ordered or math.prod(sizes) == 1:
@@ -110,10 +110,17 @@ class Kernel:
                 self.races = races.found(launch, tensors, "tl.atomic_" in self.source)
         except NotInterpretable:
             raise
+        except KernelFault as fault:
+            raise KernelFault(f"{self.name}: {fault}") from None
         except Exception as error:
             if unknown := _unknown(error):
                 raise NotInterpretable(f"{self.name}: {unknown}") from error
             raise
+
+    @cached_property
+    def _asserts(self) -> bool:
+        """Are the kernel's asserts compiled in? Inductor says so for those of indices that are computed."""
+        return bool(seam.compile_meta(self.autotuner, self.autotuner.configs[0]).get("debug"))
 
     def _passed(self, config: Any) -> list[str]:
         fn = self.autotuner.fn
