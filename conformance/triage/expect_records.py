@@ -24,6 +24,7 @@ from conformance.verdict import Verdict
 
 BAD = {"fail", "error", "fallback", "timeout", "xfail"}
 GOOD = {"pass", "xpass"}
+DESCRIBED = re.compile(r"/sm_\d+\w*/")  # an entry is of every described GPU: `/sm_*/`
 
 
 @dataclass(frozen=True)
@@ -102,14 +103,15 @@ def histories(records: Iterable[Path], glob: str = "*") -> dict[str, History]:
     found: dict[str, History] = {}
     runs = sorted((read(path) for path in records), key=lambda run: _torch(run))
     for run in runs:
-        for name, line in run.cells.items():
+        for cell, line in run.cells.items():
+            name = DESCRIBED.sub("/sm_*/", cell)
             _, backend, _, micrograph = name.split("/", 3)
             fact = fact_of(line)
             if fact is None or not fnmatchcase(micrograph, glob):
                 continue
             package, version = _version(run, backend)
             history = found.setdefault(name, History(package))
-            history.facts[version] = fact
+            history.facts[version] = fact or history.facts.get(version, "")  # of two described GPUs, what failed
             history.links = tuple(line.get("upstream", ())) or history.links
             if fact:
                 history.reasons[fact] = _reason(line)
@@ -148,6 +150,7 @@ def _reason(line: Mapping[str, Any]) -> str:
     details = [finding["detail"] for finding in line.get("findings", ())] or [line.get("reason", "")]
     said = (str(details[0]) or str(line["verdict"])).splitlines()[0]
     said = re.sub(r"^(first call|play \d+): (call: )?", "", said).partition("; largest error")[0]
+    said = re.sub(r"(?<!\w)/[\w./-]*/(?=[\w-]+\.py)", "", said)  # the folder of a file, on the machine that recorded it
     return said if len(said) <= 160 else said[:159] + "…"
 
 
@@ -213,7 +216,7 @@ def update(text: str, measured: Mapping[str, History], link: str = "", why: str 
             cells = tuple(cell for cell in entry.cells if (cell, entry.fact, span) in wanted)
             kept.append(replace(entry, cells=cells, when=entry.when if _same(entry, span, cells, measured) else span))
             wanted -= {(cell, entry.fact, span) for cell in cells}
-    made, linkless = _made(wanted, measured, link, why)
+    made, linkless = _made(wanted, measured, old, link, why)
     return render(head, [*kept, *made], others), linkless
 
 
@@ -229,23 +232,41 @@ def _same(entry: Entry, span: str, cells: tuple[str, ...], measured: Mapping[str
 
 
 def _made(
-    wanted: set[tuple[str, str, str]], measured: Mapping[str, History], link: str, why: str
+    wanted: set[tuple[str, str, str]], measured: Mapping[str, History], old: list[Entry], link: str, why: str
 ) -> tuple[list[Entry], list[str]]:
     """New entries: cells that fail in one way, in the same releases, for the same report, are one entry."""
-    groups: dict[tuple[str, str, str], list[str]] = {}
+    groups: dict[tuple[str, str, str, str], list[str]] = {}
     linkless: list[str] = []
     for cell, fact, span in sorted(wanted):
         history = measured[cell]
-        its = link or (link_of(history.links[0]) if history.links else "")
+        known = _alike(cell, fact, old)
+        its = link or (known.link if known else link_of(history.links[0]) if history.links else "")
+        said = why or (known.why if known and "crash" not in fact else "")  # what a crash says is each target's own
         if its:
-            groups.setdefault((its, fact, span), []).append(cell)
+            groups.setdefault((its, fact, span, said), []).append(cell)
         else:
             linkless.append(cell)
     made = [
-        Entry(tuple(cells), fact, span, its, why or measured[cells[0]].reasons[fact])
-        for (its, fact, span), cells in sorted(groups.items())
+        Entry(tuple(cells), fact, span, its, said or measured[cells[0]].reasons[fact])
+        for (its, fact, span, said), cells in sorted(groups.items())
     ]
     return made, sorted(set(linkless))
+
+
+def _alike(cell: str, fact: str, entries: list[Entry]) -> Entry | None:
+    """An entry that says of the same micrograph that it fails in the same way, on another target or at another stage: the link and the
+    words that a person wrote there hold here as well."""
+
+    def likeness(name: str) -> int:
+        stage, backend, _, micrograph = name.split("/", 3)
+        its_stage, its_backend, _, its_micrograph = cell.split("/", 3)
+        if (backend, micrograph) != (its_backend, its_micrograph):
+            return 0
+        return 2 if stage == its_stage else 1
+
+    found = [(max(likeness(name) for name in entry.cells), entry) for entry in entries if entry.fact == fact]
+    best = max(found, key=lambda one: one[0], default=(0, None))
+    return best[1] if best[0] else None
 
 
 # ------------------------------------------------------------------------------------------------------------ a folder

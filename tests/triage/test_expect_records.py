@@ -117,6 +117,33 @@ def test_what_no_longer_fails_is_removed_and_what_was_not_measured_stays(tmp_pat
     assert [entry.cell for entry in entries] == ["codegen/inductor/cuda/upstream.mutation.*"]
 
 
+def test_the_link_and_the_words_hold_on_another_target_and_at_another_stage(tmp_path: Path) -> None:
+    folder, seen = tmp_path / "e", ("wrong_result", "wrong_result", ".", ".")
+    written(folder, records(tmp_path, *seen, upstream=()), link='repro = "reports/repros/one.py"', why="it is lost")
+    for cell in (CELL.replace("/cpu/", "/cuda/"), CELL.replace("codegen/", "fusion/")):
+        entries = written(folder, records(tmp_path, *seen, cell=cell, upstream=()))
+        assert [(one.url, one.why) for one in entries if one.cell == cell] == [("reports/repros/one.py", "it is lost")]
+
+
+def test_another_kind_or_micrograph_says_nothing_of_the_link(tmp_path: Path) -> None:
+    folder = tmp_path / "e"
+    written(
+        folder, records(tmp_path, "wrong_result", ".", ".", ".", upstream=()), link='repro = "reports/repros/one.py"'
+    )
+    other = records(tmp_path, "wrong_result", ".", ".", ".", cell=f"{CELL}_more", upstream=())
+    crash = records(tmp_path, "crash", ".", ".", ".", cell=CELL.replace("/cpu/", "/cuda/"), upstream=())
+    assert changes([*other, *crash], folder, "*")[1] == [f"{CELL}_more", CELL.replace("/cpu/", "/cuda/")]
+
+
+def test_an_entry_is_of_every_described_gpu(tmp_path: Path) -> None:
+    one, other = (
+        records(tmp_path, *states, cell=CELL.replace("/cpu/", target))
+        for target, states in (("/sm_90/", ("crash", ".", ".", ".")), ("/sm_120/", (".", "crash", ".", ".")))
+    )
+    (entry,) = written(tmp_path / "e", [*one, *other])
+    assert (entry.cell, entry.when) == (CELL.replace("/cpu/", "/sm_*/"), "torch>=2.11,<2.13")
+
+
 def test_a_cell_without_a_report_is_left_out_and_named(tmp_path: Path) -> None:
     made = records(tmp_path, "wrong_result", ".", ".", ".", upstream=())
     assert changes(made, tmp_path / "e", "*") == ({}, [CELL])

@@ -10,6 +10,7 @@ import copy
 import json
 import operator
 import os
+import re
 import shutil
 import zlib
 from collections import Counter
@@ -53,6 +54,8 @@ CHANGED = {
     "cpp.simdlen": 128,
 }
 Probe = tuple[dict[str, int], str]  # the counters that moved, and in what the answer differs from eager
+
+ADDRESS = re.compile(r" at 0x[0-9a-f]+")  # of a function, in torch's words: another one in every process
 
 
 class Missed(Exception):
@@ -127,7 +130,8 @@ class CacheStage:
         for name, _, payload in self.compiled.watch.events:
             if "bypass" in name:
                 try:
-                    return str(json.loads(payload)["cache_bypass_reason"]).splitlines()[0][:200]
+                    reason = str(json.loads(payload)["cache_bypass_reason"]).splitlines()[0]
+                    return ADDRESS.sub("", reason)[:200].strip()
                 except (ValueError, KeyError, IndexError):
                     continue
         return "torch does not say why"
