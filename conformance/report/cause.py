@@ -130,8 +130,8 @@ class Elsewhere:
 
     Two releases differ by many changes, so that a compile may show two that have nothing to do with each other: a copy that
     is no longer made, and a rewrite two stages later that costs a kernel. The second is not the work of the first where
-    other compiles have the first and nothing follows, and where others have the second without the first. For a fix one of
-    the two is enough; but several fixes that all come after one change are its work.
+    other compiles have the first and nothing follows, and where others have the second without the first. For a fix, and for a
+    failure that has a report, one of the two is enough; but several fixes that all come after one change are its work.
     """
 
     def __init__(self, compiles: Iterable[Compile]) -> None:
@@ -159,12 +159,14 @@ class Elsewhere:
 
     def _later(self, one: Compile) -> Change | None:
         first, worst = one.first, one.worst
-        if one.rank in (CODE, BOOKKEEPING) or worst is first or first.rank != CODE:
+        if one.rank in (CODE, BOOKKEEPING) or worst is first:
             return None
         between = one.changes[one.changes.index(first) + 1 : one.changes.index(worst) + 1]
         own = [change for change in between if self._is_alone(one.rank, change)]
+        if first.rank != CODE:
+            return worst if worst in own and worst.report else None
         harmless = _holds_one(_either_count(first.signature), self.harmless[first.place.stage])
-        if own and (harmless or one.rank == FIXED):
+        if own and (harmless or one.rank == FIXED or own[0].report):
             return own[0]
         single = self.fixes[worst.place.stage, worst.signature] == 1
         return worst if harmless and single and one.rank == FIXED else None

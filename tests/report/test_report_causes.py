@@ -113,6 +113,30 @@ def test_a_cost_belongs_to_the_later_change_where_each_is_seen_alone(run_of: Run
     ]
 
 
+def test_a_failure_with_a_report_is_one_cause_whatever_moved_before_it(run_of: RunOf) -> None:
+    """`a.x` shows it alone; in `a.y` an op is gone, in `a.z` a graph is added, which is a cost of its own."""
+    before, after = {"capture": {"graphs": 1, "breaks": 0}}, {"capture": {"graphs": 2, "breaks": 1}}
+    old = right("a.x") + right("a.y", **copies(1)) + right("a.z", **before)
+    new = (
+        known("a.x", "postgrad", f"{ISSUE}7")
+        + known("a.y", "postgrad", f"{ISSUE}7", **copies(0))
+        + known("a.z", "postgrad", f"{ISSUE}7", **after)
+    )
+    wrong, more, code = causes(between(run_of, old, new))
+    assert wrong == ("wrong", "postgrad", "pass → xfail (wrong_result) pytorch#7", ["a.x", "a.y", "a.z"])
+    assert (more[0], more[1], more[3]) == ("more", "capture", ["a.z"])
+    assert code == ("code", "decomposition", "aten.clone 1 → 0", ["a.y"])
+
+
+def test_a_failure_without_a_report_stays_with_what_moved_before_it(run_of: RunOf) -> None:
+    old = right("a.x") + right("a.y", **copies(1))
+    new = known("a.x", "postgrad", "") + known("a.y", "postgrad", "", **copies(0))
+    assert [cause[:2] for cause in causes(between(run_of, old, new))] == [
+        ("wrong", "decomposition"),
+        ("wrong", "postgrad"),
+    ]
+
+
 def test_more_bytes_alone_and_more_kernels_are_two_causes(run_of: RunOf) -> None:
     old = right("a.x", fusion={"kernels": 1, "bytes_moved": 8}) + right("a.y", fusion={"kernels": 1, "bytes_moved": 8})
     new = right("a.x", fusion={"kernels": 1, "bytes_moved": 9}) + right("a.y", fusion={"kernels": 2, "bytes_moved": 9})
