@@ -142,11 +142,13 @@ def _check_dtypes(func: Any, flat: list[Any]) -> None:
     if func.overloadpacket in MATMULS:
         for value in flat:
             if isinstance(value, torch.Tensor) and not (value.is_floating_point() or value.is_complex()):
-                raise RuntimeError(f"{func.overloadpacket.__name__} on a GPU is not implemented for {value.dtype}")
+                raise NotImplementedError(f'"{func.overloadpacket.__name__}{NO_CUDA_KERNEL} {value.dtype}')
 
 
 MATMULS = {aten.mm, aten.addmm, aten.bmm, aten.baddbmm, aten.addbmm, aten.mv, aten.addmv, aten.dot, aten.vdot}
-TWO_DEVICES = "Expected all tensors to be on the same device"  # torch's own words
+# torch's own words
+TWO_DEVICES = "Expected all tensors to be on the same device"
+NO_CUDA_KERNEL = '_cuda" not implemented for'
 TAKES_BOTH = {
     aten.copy_,
     aten.copy,

@@ -118,6 +118,8 @@ def moved(place: Address, changes: list[Change]) -> Compile:
     changes.sort(key=lambda change: stage_rank(change.place.stage))
     if any(change.place.stage == "fusion" and change.rank != BOOKKEEPING for change in changes):
         changes = [change.with_other_groups() for change in changes]
+    if any(change.place.stage == "cache" and change.found_in_cache for change in changes):
+        changes = [change.with_fewer_compiles() for change in changes]
     first = next((change for change in changes if change.rank != BOOKKEEPING), changes[0])
     return Compile(place, first, tuple(changes))
 

@@ -27,6 +27,7 @@ LADDER = "LAD001"  # the check that runs the program as of each stage
 PORTABLE = frozenset({"capture", "decomposition", "postgrad"})
 # By stage: what there is one of for each loop or engine.
 GROUP_COUNTS = {"codegen": "vector_kernels", "cache": "engine_hit"}
+HITS = frozenset({"aot_hit", "fx_hit"})  # counters of Inductor's two caches
 # Counts whose entries are names of the micrograph (its dims), not of the compiler.
 LOCAL = frozenset({"recompiles"})
 # What kernels need, as the assembler decides it: more of one kernel's and less of another's have one reason.
@@ -63,6 +64,22 @@ class Change:
         found = tuple(
             fact._replace(rank=CODE) if fact.rank in (LOST, MORE, FEWER) and counted in fact.path else fact
             for fact in self.facts
+        )
+        return replace(self, facts=found, rank=min((fact.rank for fact in found), key=SEVERITY.index))
+
+    @property
+    def found_in_cache(self) -> bool:
+        """Were some of the graphs of the first run found in a cache, and not before?"""
+        return any(
+            fact.path[:1] == ("first",) and fact.path[-1] in HITS and direction(fact) in "+>" for fact in self.facts
+        )
+
+    def with_fewer_compiles(self) -> Change:
+        """The change in a compile some of whose graphs are found in a cache now: fewer were rewritten, and no match was lost."""
+        if self.was is not None:
+            return self
+        found = tuple(
+            fact._replace(rank=FEWER) if fact.rank == LOST and direction(fact) in "-<" else fact for fact in self.facts
         )
         return replace(self, facts=found, rank=min((fact.rank for fact in found), key=SEVERITY.index))
 

@@ -137,6 +137,15 @@ def test_a_failure_without_a_report_stays_with_what_moved_before_it(run_of: RunO
     ]
 
 
+def test_fewer_matches_of_a_graph_that_is_found_in_a_cache_are_no_loss(run_of: RunOf) -> None:
+    """Of two equal graphs the second is found in a cache: it is not rewritten again."""
+    old = right("a.x", postgrad={"matches": {"attention": 2}}, cache={"first": {"aot_miss": 2}})
+    new = right("a.x", postgrad={"matches": {"attention": 1}}, cache={"first": {"aot_miss": 1, "aot_hit": 1}})
+    assert [cause[:2] for cause in causes(between(run_of, old, new))] == [("fewer", "postgrad")]
+    lost = right("a.x", postgrad={"matches": {"attention": 1}}, cache={"first": {"aot_miss": 2}})
+    assert [cause[:2] for cause in causes(between(run_of, old, lost))] == [("lost", "postgrad")]
+
+
 def test_more_bytes_alone_and_more_kernels_are_two_causes(run_of: RunOf) -> None:
     old = right("a.x", fusion={"kernels": 1, "bytes_moved": 8}) + right("a.y", fusion={"kernels": 1, "bytes_moved": 8})
     new = right("a.x", fusion={"kernels": 1, "bytes_moved": 9}) + right("a.y", fusion={"kernels": 2, "bytes_moved": 9})

@@ -13,7 +13,7 @@ from conformance.backends.inductor.compiled import InductorCompiled, numbered
 from conformance.backends.inductor.seam import seam
 from conformance.checks.measured import RACE
 from conformance.errors import NotInEager, first_line
-from conformance.headless.cpu_dispatch import TWO_DEVICES
+from conformance.headless.cpu_dispatch import NO_CUDA_KERNEL, TWO_DEVICES
 from conformance.headless.device import described
 from conformance.headless.kernel import Binary, Kernel
 from conformance.headless.program import Program
@@ -92,7 +92,7 @@ def runs_in_eager(micrograph: type[Micrograph], target: Target) -> bool:
     if (micrograph, target) not in _ERRORS:
         _ERRORS[micrograph, target] = _error_in_eager(Case(micrograph, target), target)
     error = _ERRORS[micrograph, target]
-    if TWO_DEVICES in error:
+    if TWO_DEVICES in error or NO_CUDA_KERNEL in error:
         raise NotInEager(f"eager itself does not run it on this GPU: {error}")
     return not error
 
