@@ -37,6 +37,7 @@ def interpreting() -> Iterator[None]:
     additions = {
         "call_jitted": _call,
         "convert_float": _converter(triton.convert_float),
+        "float_remainder": _remainder(triton.float_remainder),
         "generic_reduce": _reduce,
         "generic_scan": _scan,
         "inline_asm": _no_assembly,
@@ -258,6 +259,19 @@ def _converter(original: Callable[..., Any]) -> Callable[..., Any]:
         return rounded.view(torch.uint8).numpy().view(width).reshape(data.shape)
 
     return convert
+
+
+def _remainder(original: Callable[..., Any]) -> Callable[..., Any]:
+    """`x % y` as LLVM computes it for NVIDIA's GPUs: by a quotient that is rounded and may overflow. The interpreter's is exact."""
+
+    def remainder(self: Any, left: Any, right: Any) -> Any:
+        if str(left.dtype) not in ("fp32", "fp64"):
+            return original(self, left, right)
+        x, y = left.data, right.data
+        data = np.where(np.isinf(y), x, x - np.trunc(x / y) * y).astype(x.dtype)
+        return triton.tensor_handle(data, left.dtype.scalar)
+
+    return remainder
 
 
 # ------------------------------------------------------------------------------- reductions and scans

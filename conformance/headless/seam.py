@@ -157,6 +157,7 @@ TRITON = {
     "generic_reduce": Name(f"{INTERPRETER}:ReduceOps.generic_reduce", RUN),
     "generic_scan": Name(f"{INTERPRETER}:ScanOps.generic_scan", RUN),
     "inline_asm": Name(f"{INTERPRETER}:InterpreterBuilder.create_inline_asm", RUN),
+    "float_remainder": Name(f"{INTERPRETER}:InterpreterBuilder.create_frem", RUN),
     "masked_load": Name(f"{INTERPRETER}:InterpreterBuilder.create_masked_load", RUN),
     "masked_store": Name(f"{INTERPRETER}:InterpreterBuilder.create_masked_store", RUN),
     "atomic_rmw": Name(f"{INTERPRETER}:InterpreterBuilder.create_atomic_rmw", RUN),

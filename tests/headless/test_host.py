@@ -71,6 +71,19 @@ def test_integers_are_not_multiplied_on_a_gpu() -> None:
         Program(Product(), SM90, compiled=False)(torch.ones(3, 3, dtype=torch.uint8))
 
 
+def test_a_remainder_is_that_of_a_gpu() -> None:
+    """NVIDIA's GPUs compute it from a rounded quotient, which is wrong where that does not fit (pytorch#194345)."""
+
+    class Remainder(nn.Module):
+        def forward(self, x, y):
+            return torch.remainder(x, y)
+
+    given = torch.tensor([7.0, 5.5, 1e30]), torch.tensor([2.0, float("inf"), 3e-10])
+    small, unlimited, large = Program(Remainder(), SM90)(*given).tolist()
+    assert (small, unlimited) == (1.0, 5.5)
+    assert not 0.0 <= large < 3e-10
+
+
 def test_a_scan_takes_few_steps(monkeypatch: pytest.MonkeyPatch) -> None:
     calls = []
     combined = interpret._combined
