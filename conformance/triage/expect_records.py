@@ -209,26 +209,32 @@ def update(text: str, measured: Mapping[str, History], link: str = "", why: str 
     }
     kept: list[Entry] = []
     for entry in old:
-        still = tuple(cell for cell in entry.cells if cell not in measured)
+        still = tuple(cell for cell in entry.cells if cell not in measured or not _measured(entry, measured[cell]))
         if still:
             kept.append(replace(entry, cells=still))
         for span in sorted({span for cell, fact, span in wanted if cell in entry.cells and fact == entry.fact}):
-            cells = tuple(cell for cell in entry.cells if (cell, entry.fact, span) in wanted)
+            cells = tuple(cell for cell in entry.cells if (cell, entry.fact, span) in wanted and cell not in still)
+            if not cells:
+                continue
             kept.append(replace(entry, cells=cells, when=entry.when if _same(entry, span, cells, measured) else span))
             wanted -= {(cell, entry.fact, span) for cell in cells}
     made, linkless = _made(wanted, measured, old, link, why)
     return render(head, [*kept, *made], others), linkless
 
 
+def _measured(entry: Entry, history: History) -> bool:
+    """Was the cell seen in one of the releases that the entry is about?"""
+    return any(_holds(entry.when, history.package, version) for version in history.facts)
+
+
 def _same(entry: Entry, span: str, cells: tuple[str, ...], measured: Mapping[str, History]) -> bool:
     """Does the condition that stands there say the same of every release that was recorded?"""
-
-    def holds(when: str, package: str, version: Version) -> bool:
-        one = expectations.Expectation("", "", "", when, "", "", "the entry")
-        return one.holds({package: version.public})
-
     seen = [(history.package, version) for cell in cells for history in (measured[cell],) for version in history.facts]
-    return all(holds(entry.when, *one) == holds(span, *one) for one in seen)
+    return all(_holds(entry.when, *one) == _holds(span, *one) for one in seen)
+
+
+def _holds(when: str, package: str, version: Version) -> bool:
+    return expectations.Expectation("", "", "", when, "", "", "the entry").holds({package: version.public})
 
 
 def _made(

@@ -144,6 +144,13 @@ def test_an_entry_is_of_every_described_gpu(tmp_path: Path) -> None:
     assert (entry.cell, entry.when) == (CELL.replace("/cpu/", "/sm_*/"), "torch>=2.11,<2.13")
 
 
+def test_an_entry_of_releases_that_were_not_recorded_stays(tmp_path: Path) -> None:
+    folder, made = tmp_path / "e", records(tmp_path, "wrong_result", "wrong_result", ".", ".")
+    written(folder, made)
+    (entry,) = written(folder, made[2:])
+    assert entry.when == "torch>=2.11,<2.13"
+
+
 def test_a_cell_without_a_report_is_left_out_and_named(tmp_path: Path) -> None:
     made = records(tmp_path, "wrong_result", ".", ".", ".", upstream=())
     assert changes(made, tmp_path / "e", "*") == ({}, [CELL])
