@@ -145,9 +145,8 @@ def _call(self: Any, *args: Any, **kwargs: Any) -> Any:
 
 # ---------------------------------------------------------------------------------------------- memory
 
-_memory: list[
-    tuple[int, int, str]
-] = []  # of the kernel that runs: first byte, first byte after it, the argument's name
+# Of the kernel that runs: first byte, first byte after it, the argument's name.
+_memory: list[tuple[int, int, str]] = []
 
 
 @contextlib.contextmanager

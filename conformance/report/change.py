@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from typing import NamedTuple
 
@@ -65,7 +66,11 @@ class Change:
             fact._replace(rank=CODE) if fact.rank in (LOST, MORE, FEWER) and counted in fact.path else fact
             for fact in self.facts
         )
-        return replace(self, facts=found, rank=min((fact.rank for fact in found), key=SEVERITY.index))
+        return self._with(found)
+
+    def _with(self, ranked: tuple[Fact, ...]) -> Change:
+        """The same facts in other classes."""
+        return replace(self, facts=ranked, rank=_worst(ranked))
 
     @property
     def found_in_cache(self) -> bool:
@@ -81,7 +86,7 @@ class Change:
         found = tuple(
             fact._replace(rank=FEWER) if fact.rank == LOST and direction(fact) in "-<" else fact for fact in self.facts
         )
-        return replace(self, facts=found, rank=min((fact.rank for fact in found), key=SEVERITY.index))
+        return self._with(found)
 
     @property
     def expected(self) -> bool:
@@ -174,6 +179,10 @@ def common_path(path: tuple[str, ...]) -> tuple[str, ...]:
     return path[:1] if path[0] in LOCAL else path
 
 
+def _worst(found: Iterable[Fact]) -> str:
+    return min((fact.rank for fact in found), key=SEVERITY.index)
+
+
 def direction(fact: Fact) -> str:
     """Which way the fact moved, where that tells anything."""
     return "~" if fact.path[-1] in EITHER_WAY and fact.change in "<>" else fact.change
@@ -231,7 +240,7 @@ class Comparison:
             return Change(place, _verdict_class(was, now), old, new, tuple(found), was, now)
         if not found:
             return None
-        return Change(place, min((fact.rank for fact in found), key=SEVERITY.index), old, new, tuple(found))
+        return Change(place, _worst(found), old, new, tuple(found))
 
     def _same_producer(self, place: Address, old: Entry, new: Entry) -> bool:
         key = (old.run, new.run, place.stage, place.backend)

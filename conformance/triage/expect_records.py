@@ -209,13 +209,12 @@ def update(text: str, measured: Mapping[str, History], link: str = "", why: str 
     }
     kept: list[Entry] = []
     for entry in old:
-        still = tuple(cell for cell in entry.cells if cell not in measured or not _measured(entry, measured[cell]))
+        mine = [cell for cell in entry.cells if cell in measured and _measured(entry, measured[cell])]
+        still = tuple(cell for cell in entry.cells if cell not in mine)
         if still:
             kept.append(replace(entry, cells=still))
-        for span in sorted({span for cell, fact, span in wanted if cell in entry.cells and fact == entry.fact}):
-            cells = tuple(cell for cell in entry.cells if (cell, entry.fact, span) in wanted and cell not in still)
-            if not cells:
-                continue
+        for span in sorted({span for cell, fact, span in wanted if cell in mine and fact == entry.fact}):
+            cells = tuple(cell for cell in mine if (cell, entry.fact, span) in wanted)
             kept.append(replace(entry, cells=cells, when=entry.when if _same(entry, span, cells, measured) else span))
             wanted -= {(cell, entry.fact, span) for cell in cells}
     made, linkless = _made(wanted, measured, old, link, why)

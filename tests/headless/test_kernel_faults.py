@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-import re
+from collections.abc import Callable
 
 import pytest
 import torch
 
 from conformance import backends
 from conformance.contract import Contract
-from conformance.headless.kernel import Kernel
-from conformance.headless.program import Program
 from conformance.inputs import Tensor
 from conformance.micrograph import Micrograph
 from conformance.session import results_here
@@ -48,18 +46,6 @@ def examined(micrograph: type[Micrograph]) -> tuple[set[str], str]:
     return {str(result.verdict) for result in results.values()}, "; ".join(found)
 
 
-def replaced(monkeypatch: pytest.MonkeyPatch, pattern: str, by: str) -> None:
-    """As if the code generator had written this."""
-    original = Program._kernel
-
-    def wrong(self: Program, name: str, source: str) -> Kernel:
-        changed = re.sub(pattern, by, source)
-        assert changed != source, source
-        return original(self, name, changed)
-
-    monkeypatch.setattr(Program, "_kernel", wrong)
-
-
 @pytest.mark.parametrize("micrograph", [Odd, Chosen])
 def test_right_kernels_pass(micrograph: type[Micrograph]) -> None:
     assert examined(micrograph) == ({"pass"}, "")
@@ -75,14 +61,14 @@ def test_right_kernels_pass(micrograph: type[Micrograph]) -> None:
     ids=["load without its mask", "store without its mask", "a wrong offset"],
 )
 def test_a_kernel_that_leaves_its_tensors_is_a_finding(
-    monkeypatch: pytest.MonkeyPatch, pattern: str, by: str, says: str
+    rewrite_kernels: Callable[[str, str], None], pattern: str, by: str, says: str
 ) -> None:
-    replaced(monkeypatch, pattern, by)
+    rewrite_kernels(pattern, by)
     verdicts, found = examined(Odd)
     assert "error" in verdicts and says in found
 
 
-def test_an_assert_of_the_kernel_that_fails_is_a_finding(monkeypatch: pytest.MonkeyPatch) -> None:
-    replaced(monkeypatch, r"tl\.device_assert\(", "tl.device_assert((xindex < 2) & ")
+def test_an_assert_of_the_kernel_that_fails_is_a_finding(rewrite_kernels: Callable[[str, str], None]) -> None:
+    rewrite_kernels(r"tl\.device_assert\(", "tl.device_assert((xindex < 2) & ")
     verdicts, found = examined(Chosen)
     assert "error" in verdicts and "device-side assert: index out of bounds" in found

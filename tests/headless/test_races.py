@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import re
+from collections.abc import Callable
 
 import pytest
 import torch
@@ -11,8 +11,6 @@ from conformance import backends
 from conformance.contract import Contract
 from conformance.headless import races
 from conformance.headless.interpret import IN_ORDER, REVERSED, SHUFFLED, programs
-from conformance.headless.kernel import Kernel
-from conformance.headless.program import Program
 from conformance.inputs import Tensor
 from conformance.judge import Result
 from conformance.micrograph import Micrograph
@@ -49,16 +47,9 @@ def test_a_kernel_without_a_race_passes_and_was_looked_at(monkeypatch: pytest.Mo
     assert launches == [IN_ORDER, REVERSED, SHUFFLED], "once, at the first launch"
 
 
-def test_programs_that_write_the_same_place_are_a_finding(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_programs_that_write_the_same_place_are_a_finding(rewrite_kernels: Callable[[str, str], None]) -> None:
     """As if the code generator had lost the offset of the program: every program writes to the first block."""
-    original = Program._kernel
-
-    def overlapping(self: Program, name: str, source: str) -> Kernel:
-        wrong = re.sub(r"(tl\.store\(out_ptr0 \+ \()(\w+)(\))", r"\1\2 % XBLOCK\3", source)
-        assert wrong != source
-        return original(self, name, wrong)
-
-    monkeypatch.setattr(Program, "_kernel", overlapping)
+    rewrite_kernels(r"(tl\.store\(out_ptr0 \+ \()(\w+)(\))", r"\1\2 % XBLOCK\3")
     found = [one for one in examined()[Stage.CODEGEN].findings if one.check == "COD005"]  # the answer is wrong as well
     assert (
         found and found[0].kind is Kind.BAD_CODE and "out_ptr0 depends on the order of the programs" in found[0].detail
