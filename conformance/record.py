@@ -32,7 +32,7 @@ from conformance.verdict import Verdict
 
 SCHEMA = "conformance/2"
 VERDICTS = {verdict.value: verdict.unexpected for verdict in Verdict}
-FOLDERS = re.compile(r"(?<![\w.])/(?:[\w.+-]+/)+(?=[\w.+-]+\.(?:py|cpp|h|so)\b)")
+FOLDERS = re.compile(r"(?<![\w.:/])/(?:[\w.+-]+/)+(?=[\w.+-]+\.(?:py|cpp|h|so)\b)")
 
 MAX_FILE = 1 << 30
 MAX_LINE = 8 << 20
@@ -274,7 +274,7 @@ class Writer:
         run twice in one record."""
         if line["cell"] in self.done:
             return
-        written = dict(line)
+        written = {key: _without_folders(value) if key in _WORDS else value for key, value in line.items()}
         if texts is not None:
             folder = texts_folder(self.path)
             written["texts"] = {name: keep_text(folder, without_folders(text)) for name, text in texts.items() if text}
@@ -399,6 +399,17 @@ def plain(value: Any, level: int = 0) -> Any:
 def without_folders(text: str) -> str:
     """Evidence names files, not where somebody keeps them."""
     return FOLDERS.sub("", text)
+
+
+_WORDS = {"reason", "findings", "said", "observation"}  # what a compiler said, and may name files in
+
+
+def _without_folders(value: Any) -> Any:
+    if isinstance(value, str):
+        return without_folders(value)
+    if isinstance(value, dict):
+        return {key: _without_folders(inner) for key, inner in value.items()}
+    return [_without_folders(inner) for inner in value] if isinstance(value, (list, tuple)) else value
 
 
 def keep_text(folder: Path, text: str) -> str:

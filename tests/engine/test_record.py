@@ -77,3 +77,15 @@ def test_texts_lie_beside_the_record_by_digest(tmp_path: Path) -> None:
     key = record.keep_text(tmp_path / "r.texts", "graph \ud800")
     assert record.keep_text(tmp_path / "r.texts", "graph \ud800") == key
     assert record.Run(tmp_path / "r.jsonl").text(key) is not None
+
+
+def test_a_record_names_files_and_not_where_somebody_keeps_them(tmp_path: Path) -> None:
+    path = tmp_path / "r.jsonl"
+    said = "Unsupported: call at /home/me/checkout/fixtures/micrographs/norm.py:12, see https://host.example/docs/a.py"
+    kept = "Unsupported: call at norm.py:12, see https://host.example/docs/a.py"
+    writer = record.Writer(path, HEADER)
+    findings = [{"kind": "crash", "detail": said}]
+    writer.add({**line("a.b"), "reason": said, "findings": findings, "observation": {"break_reasons": [said]}})
+    writer.close()
+    cell = next(iter(record.read(path).cells.values()))
+    assert [cell["reason"], cell["findings"][0]["detail"], *cell["observation"]["break_reasons"]] == [kept] * 3
