@@ -17,6 +17,7 @@ from conformance.cell import Cell
 from conformance.checks.measured import BASELINE
 from conformance.errors import UsageError
 from conformance.stage import Stage
+from conformance.trace import Observation
 from conformance.verdict import Finding, Kind
 
 # Which facts are held against the baseline, and what it is called when one moved.
@@ -51,11 +52,13 @@ class Baseline:
             for name, line in run.cells.items():
                 self.cells.setdefault(name, []).append((run.header.get("env", {}), line))
 
-    def findings(self, cell: Cell, micrograph: str, facts: Mapping[str, Any]) -> Iterator[Finding]:
+    def findings(self, cell: Cell, micrograph: str, seen: Observation, crashed: bool = False) -> Iterator[Finding]:
+        """What moved since the recorded run. After a crash there are fewer graphs, since the rest (a backward pass) was never compiled:
+        that is the crash's, and nothing moved at this stage."""
         line = self._line(cell, micrograph)
-        if line is None:
+        if line is None or (crashed and len(seen.texts) < len(line["texts"])):
             return
-        then = line.get("observation", {})
+        then, facts = line.get("observation", {}), seen.facts
         for fact, kind in FACTS.get(cell.stage, {}).items():
             if fact in then and fact in facts and _settled(fact, then[fact]) != _settled(fact, facts[fact]):
                 yield Finding(

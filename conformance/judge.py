@@ -138,6 +138,7 @@ class Judge:
         asked = tuple(stage for stage in STAGES if stage in (trace.stages if stages is None else stages))
         found: dict[Stage, Result] = {}
         blocker: Result | None = None
+        crashed = any(finding.kind is Kind.CRASH for seen in trace.observations.values() for finding in seen.findings)
         for stage in STAGES:
             cell = Cell(stage, trace.backend, trace.target, trace.micrograph)
             if stage in trace.unavailable:
@@ -145,21 +146,21 @@ class Judge:
             elif blocker is not None:
                 found[stage] = self._blocked(cell, micrograph, blocker, reported=blocker.cell.stage in asked)
             elif stage in trace.observations:
-                found[stage] = self.result(cell, micrograph, trace[stage])
+                found[stage] = self.result(cell, micrograph, trace[stage], crashed)
                 blocker = found[stage] if found[stage].verdict.blocks else None
             else:
                 found[stage] = self._unavailable(cell, micrograph, "the examination ended before it came to this stage")
         return {stage: found[stage] for stage in asked}
 
-    def result(self, cell: Cell, micrograph: type[Micrograph], seen: Observation) -> Result:
-        """What was observed of one cell, as a verdict."""
+    def result(self, cell: Cell, micrograph: type[Micrograph], seen: Observation, crashed: bool = False) -> Result:
+        """What was observed of one cell, as a verdict. `crashed`: at this stage or another, the compiler or its program did."""
         if seen.verdict is Verdict.UNAVAILABLE:
             return self._unavailable(cell, micrograph, seen.reason, seen)
         findings = list(seen.findings)
         if seen.verdict is None:
             findings += checks.findings(cell.stage, checks.Seen(seen, micrograph, cell.backend, cell.target))
             if self.baseline and not findings:
-                findings += self.baseline.findings(cell, micrograph.digest(), seen.facts)
+                findings += self.baseline.findings(cell, micrograph.digest(), seen, crashed)
         verdict, reason = verdict_of(seen, findings)
         verdict, reason, url = expected(self.expectations, str(cell), verdict, reason, findings)
         made = self._made(cell, micrograph, verdict, reason, seen)

@@ -11,6 +11,7 @@ import pytest
 
 from conformance.baseline import Baseline
 from conformance.cell import Cell
+from conformance.trace import Observation
 
 ENV = {
     "torch": "2.14.1",
@@ -23,7 +24,15 @@ ENV = {
 }
 
 
-def moved(tmp_path: Path, cell: str, then: dict[str, Any], now: dict[str, Any], **env: Any) -> list[str]:
+def moved(
+    tmp_path: Path,
+    cell: str,
+    then: dict[str, Any],
+    now: dict[str, Any],
+    crashed: bool = False,
+    graphs: int = 2,
+    **env: Any,
+) -> list[str]:
     line = {
         "cell": cell,
         "verdict": "pass",
@@ -32,6 +41,7 @@ def moved(tmp_path: Path, cell: str, then: dict[str, Any], now: dict[str, Any], 
         "observation": then,
         "seconds": 0,
         "micrograph": "m1",
+        "texts": {"graph 0": "0123abcd", "graph 1": "0123abce"},
     }
     header = {
         "schema": "conformance/1",
@@ -43,7 +53,8 @@ def moved(tmp_path: Path, cell: str, then: dict[str, Any], now: dict[str, Any], 
         "started": "",
     }
     (tmp_path / "then.jsonl").write_text(json.dumps(header) + "\n" + json.dumps(line) + "\n")
-    found = list(Baseline({**ENV, **env}, tmp_path).findings(Cell.parse(cell), "m1", now))
+    seen = Observation(now, {f"graph {number}": "…" for number in range(graphs)})
+    found = list(Baseline({**ENV, **env}, tmp_path).findings(Cell.parse(cell), "m1", seen, crashed))
     assert {finding.check for finding in found} <= {"BAS001"}
     return [finding.detail.split(" (")[0] for finding in found]
 
@@ -52,6 +63,13 @@ def test_a_fact_that_moved_is_named(tmp_path: Path) -> None:
     assert moved(tmp_path, "fusion/inductor/cpu/norm.rmsnorm", {"kernels": 1}, {"kernels": 2}) == [
         "kernels moved: 1 → 2"
     ]
+
+
+def test_graphs_that_a_crash_kept_from_being_compiled_did_not_move(tmp_path: Path) -> None:
+    cell, then, now = "postgrad/inductor/sm_90/norm.rmsnorm", {"ops": {"aten.mul": 2}}, {"ops": {"aten.mul": 1}}
+    assert moved(tmp_path, cell, then, now, crashed=True, graphs=1) == []
+    assert moved(tmp_path, cell, then, now, crashed=True) == ["ops moved: aten.mul 2 → 1"]  # all are there
+    assert moved(tmp_path, cell, then, now, graphs=1) == ["ops moved: aten.mul 2 → 1"]
 
 
 def test_what_did_not_move_is_quiet(tmp_path: Path) -> None:
