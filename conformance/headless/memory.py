@@ -85,7 +85,12 @@ def allocated() -> Iterator[None]:
     try:
         for name, function in ALLOCATOR.items():
             library.impl(name, function, "CUDA", allow_override=True)
-        hooks: dict[str, Any] = {"may_turn_const": _not_on_device, "tensor_text": _text, "restore_location": _restore}
+        hooks: dict[str, Any] = {
+            "may_turn_const": _not_on_device,
+            "tensor_text": _text,
+            "copy_tensor": _deepcopy,
+            "restore_location": _restore,
+        }
         with seam.subscribe(**{key: hook for key, hook in hooks.items() if seam.has(key)}):
             yield
     finally:
@@ -107,6 +112,17 @@ def _text(proceed: Any, tensor: Any, *args: Any, **kwargs: Any) -> str:
 def _restore(proceed: Any, storage: Any, location: str) -> Any:
     """A storage that was saved from the device and is loaded again."""
     return mirrored(storage, DLPACK_CUDA) if location.startswith("cuda") else proceed(storage, location)
+
+
+def _deepcopy(proceed: Any, tensor: Any, memo: dict[Any, Any]) -> Any:
+    """A constant is copied, as AOTAutograd does with a backward graph and all that it holds. Views of one storage stay that."""
+    if type(tensor) is not torch.Tensor or not tensor.is_cuda or id(tensor) in memo:
+        return proceed(tensor, memo)
+    key = "storage", storage_key(tensor.untyped_storage())
+    if key not in memo:
+        memo[key] = mirrored(mirrored(tensor.untyped_storage(), DLPACK_CPU).clone(), DLPACK_CUDA)
+    memo[id(tensor)] = _tensor_on(memo[key], tensor).requires_grad_(tensor.requires_grad)
+    return memo[id(tensor)]
 
 
 def _empty(size: Any, *, dtype: Any = None, memory_format: Any = None, **_: Any) -> torch.Tensor:

@@ -122,6 +122,7 @@ NAMES = {
     "tensor_text": Name("torch._tensor_str:_str_intern"),
     "active_mode": Name("torch._C:_get_dispatch_mode"),
     "mode_keys": Name("torch._C:_TorchDispatchModeKey"),
+    "copy_tensor": Name("torch:Tensor.__deepcopy__", NO_STAGE),
     "restore_location": Name("torch.serialization:default_restore_location", (CACHE,)),
     "dispatch_keys": Name("torch._C:DispatchKey"),
     "close_library": Name("torch.library:Library._destroy"),

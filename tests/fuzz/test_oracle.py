@@ -41,6 +41,13 @@ def test_infinities(got: float, want: float, exact: float, right: bool) -> None:
     assert (not differences([got, 1.0], [want, 1.0], [exact, 1.0])) is right
 
 
+@pytest.mark.parametrize(("count", "error", "right"), [(3, 6e-7, True), (3, 2e-5, False), (200, 6e-7, False)])
+def test_few_long_sums_may_be_added_in_another_order(count: int, error: float, right: bool) -> None:
+    """Eager's sums are near the exact ones by chance. Of many numbers that is no chance, and TF32 is worse than any order."""
+    exact = [100.0 + index for index in range(count)]
+    assert (not differences([value * (1 + error) for value in exact], exact, exact)) is right
+
+
 class Product(nn.Module):
     def forward(self, x: torch.Tensor, y: torch.Tensor) -> torch.Tensor:
         x.mul_(2.0)

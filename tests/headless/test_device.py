@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import sys
 from collections.abc import Callable
 from typing import Any
@@ -137,6 +138,18 @@ def test_sharing_survives_the_way_there_and_back() -> None:
         one, other = both.on_device(base), both.on_device(base[2:])
         assert one.untyped_storage()._cdata == other.untyped_storage()._cdata and other.storage_offset() == 2
         assert both.on_host(other).data_ptr() == base[2:].data_ptr()
+
+
+def test_a_copied_constant_has_memory_of_its_own() -> None:
+    """As AOTAutograd copies a backward graph with the constants that it holds, two views of one storage among them."""
+    with session(SM90):
+        base = memory.on_device(torch.arange(6.0))
+        held = {"base": base, "view": base[2:]}
+        copied = copy.deepcopy(held)
+        base.zero_()
+        assert copied["view"].device.type == "cuda" and memory.on_host(copied["view"]).tolist() == [2, 3, 4, 5]
+        copied["base"].add_(1)
+        assert memory.on_host(copied["view"]).tolist() == [3, 4, 5, 6]
 
 
 def test_memory_outlives_its_owner() -> None:

@@ -14,6 +14,8 @@ from conformance.torch_seam import OpOverload
 
 # Ops that Inductor hands to the library although torch could decompose them.
 WHOLE = {"aten._scaled_dot_product_flash_attention_for_cpu.default", "aten.polar.default"}
+# The same for a dtype alone. Adding bfloat16 atomically is slow (pytorch#137425).
+WHOLE_IN = {"aten.index_add.default": torch.bfloat16}
 
 
 @cache
@@ -46,5 +48,10 @@ def decomposable(gm: fx.GraphModule | None) -> list[str]:
         random = torch.Tag.nondeterministic_seeded in op.tags  # drawn by eager's own ops, where draws must be equal
         return op in table and not _has_lowering(op) and str(op) not in WHOLE and not random
 
-    targets = {n.target for graph in graphs_of(gm) for n in graph.nodes if isinstance(n.target, OpOverload)}
-    return sorted(str(op) for op in targets if left(op))
+    nodes = [node for graph in graphs_of(gm) for node in graph.nodes if isinstance(node.target, OpOverload)]
+    return sorted({str(node.target) for node in nodes if left(node.target) and not _left_whole(node)})
+
+
+def _left_whole(node: fx.Node) -> bool:
+    dtype = getattr(node.meta.get("val"), "dtype", None)
+    return dtype is not None and WHOLE_IN.get(str(node.target)) == dtype
