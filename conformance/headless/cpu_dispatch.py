@@ -149,6 +149,7 @@ MATMULS = {aten.mm, aten.addmm, aten.bmm, aten.baddbmm, aten.addbmm, aten.mv, at
 # torch's own words
 TWO_DEVICES = "Expected all tensors to be on the same device"
 NO_CUDA_KERNEL = '_cuda" not implemented for'
+CPU_ALONE = ("ZeroDivisionError", "Half without overflow")  # a GPU divides integers by zero, and computes half in float
 TAKES_BOTH = {
     aten.copy_,
     aten.copy,

@@ -222,6 +222,11 @@ def _values(arg: Any) -> torch.Tensor:
     return torch.from_numpy(np.ascontiguousarray(data))
 
 
+def number(value: float, dtype: torch.dtype) -> Any:
+    """A number as a kernel is given one. Triton's interpreter makes one of integers alone, and hands a float on as Python's."""
+    return _tensor(torch.tensor(value, dtype=dtype))
+
+
 def _tensor(result: torch.Tensor) -> Any:
     language = triton.language
     dtype = getattr(language, {torch.bool: "int1"}.get(result.dtype, str(result.dtype).removeprefix("torch.")))

@@ -184,7 +184,12 @@ def _argument(value: Any, kind: str) -> Any:
         return on_host(value)
     if kind == "i64" and isinstance(value, int) and not isinstance(value, bool):
         return _Wide(value)
+    if kind in FLOATS and isinstance(value, float):
+        return interpret.number(value, FLOATS[kind])
     return value
+
+
+FLOATS = {"fp32": torch.float32, "fp64": torch.float64}
 
 
 class _Wide(int):

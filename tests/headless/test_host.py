@@ -7,9 +7,12 @@ import torch
 from torch import nn
 
 from conformance import oracle
+from conformance.backends.inductor.headless import runs_in_eager
 from conformance.backends.inductor.seam import seam
+from conformance.errors import NotInEager
 from conformance.headless import interpret
 from conformance.headless.program import Program
+from conformance.library import load
 from conformance.target import Target
 
 SM90 = Target("sm_90")
@@ -60,6 +63,25 @@ class Scans(nn.Module):
 def test_the_host_gives_what_eager_gives(module: nn.Module) -> None:
     x = torch.randn(3, 4, generator=torch.Generator().manual_seed(1))
     assert differences(module, x.requires_grad_(isinstance(module, Recurrent))) == []
+
+
+def test_a_kernel_is_given_floats() -> None:
+    """A number that is read out of a tensor is an argument of the kernel that uses it."""
+
+    class Filled(nn.Module):
+        def forward(self, x):
+            return x.new_full((3,), x[0, 0].item()) + x[0, :3]
+
+    with torch._dynamo.config.patch(capture_scalar_outputs=True):
+        assert differences(Filled(), torch.randn(2, 4, generator=torch.Generator().manual_seed(1))) == []
+
+
+@pytest.mark.parametrize(
+    "name", ["upstream.validation.floor_divide_by_zero", "upstream.numerics.clamp_min_beyond_half"]
+)
+def test_what_the_cpu_alone_refuses_says_nothing_of_a_gpu(name: str) -> None:
+    with pytest.raises(NotInEager, match="cannot be had from the CPU"):
+        runs_in_eager(load()[name], SM90)
 
 
 def test_integers_are_not_multiplied_on_a_gpu() -> None:

@@ -13,7 +13,7 @@ from conformance.backends.inductor.compiled import InductorCompiled, numbered
 from conformance.backends.inductor.seam import seam
 from conformance.checks.measured import RACE
 from conformance.errors import NotInEager, first_line
-from conformance.headless.cpu_dispatch import NO_CUDA_KERNEL, TWO_DEVICES
+from conformance.headless.cpu_dispatch import CPU_ALONE, NO_CUDA_KERNEL, TWO_DEVICES
 from conformance.headless.device import described
 from conformance.headless.kernel import Binary, Kernel
 from conformance.headless.program import Program
@@ -94,6 +94,8 @@ def runs_in_eager(micrograph: type[Micrograph], target: Target) -> bool:
     error = _ERRORS[micrograph, target]
     if TWO_DEVICES in error or NO_CUDA_KERNEL in error:
         raise NotInEager(f"eager itself does not run it on this GPU: {error}")
+    if any(words in error for words in CPU_ALONE):
+        raise NotInEager(f"what eager does on this GPU cannot be had from the CPU, which refuses: {error}")
     return not error
 
 
