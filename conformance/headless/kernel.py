@@ -58,7 +58,8 @@ class Kernel:
     def __init__(self, name: str, source: str, launches: bool = True) -> None:
         self.name, self.source, self.launches = name, source, launches
         self.races: list[str] = []
-        self._ordered = False
+        # The programs of a split scan wait for those before them: in another order they would wait for ever.
+        self._ordered = "_decoupled_lookback" in source
 
     @cached_property
     def autotuner(self) -> Any:
