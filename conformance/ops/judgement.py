@@ -13,15 +13,13 @@ from conformance.ops.call import Call
 from conformance.ops.form import in_layout
 from conformance.ops.operator import Operator
 from conformance.oracle import Difference, Outcome, Reference
+from conformance.oracle.comparison import FEW
 from conformance.torch_seam import pytree
 from conformance.verdict import Kind
 
 OnTarget = Callable[[torch.nn.Module], Callable[..., Any]]  # a module as a target runs it uncompiled
 VALUES = (Kind.WRONG_RESULT, Kind.NUMERIC_DRIFT, Kind.LOST_MUTATION)
 WIDE = {torch.complex64: torch.complex128, torch.float32: torch.float64, torch.float16: torch.float64}
-
-
-ENOUGH = 64  # elements: the error of fewer, within tolerance and larger than eager's, is chance
 
 
 class EagerRefuses(Exception):
@@ -121,7 +119,8 @@ def differences(
             return []
         if operator.breaks_ties() and _only_ties(call, outcome, ref.eager, again):
             return []
-        if all(one.kind is Kind.NUMERIC_DRIFT for one in found) and _largest(ref.eager) < ENOUGH:
+        # The error of few elements, within tolerance and larger than eager's, is chance.
+        if all(one.kind is Kind.NUMERIC_DRIFT for one in found) and _largest(ref.eager) < FEW:
             return []
     if call.key.form == "special" and outcome.error is None:
         if not found and not operator.leaves_sign_of_zero_open():

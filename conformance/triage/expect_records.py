@@ -19,7 +19,7 @@ from packaging.version import Version
 
 from conformance import expectations
 from conformance.errors import UsageError
-from conformance.record import Run, read
+from conformance.record import Run, read, without_folders
 from conformance.verdict import Verdict
 
 BAD = {"fail", "error", "fallback", "timeout", "xfail"}
@@ -150,7 +150,7 @@ def _reason(line: Mapping[str, Any]) -> str:
     details = [finding["detail"] for finding in line.get("findings", ())] or [line.get("reason", "")]
     said = (str(details[0]) or str(line["verdict"])).splitlines()[0]
     said = re.sub(r"^(first call|play \d+): (call: )?", "", said).partition("; largest error")[0]
-    said = re.sub(r"(?<!\w)/[\w./-]*/(?=[\w-]+\.py)", "", said)  # the folder of a file, on the machine that recorded it
+    said = without_folders(said)  # a record of an older suite may hold them
     return said if len(said) <= 160 else said[:159] + "…"
 
 

@@ -48,10 +48,11 @@ def decomposable(gm: fx.GraphModule | None) -> list[str]:
         random = torch.Tag.nondeterministic_seeded in op.tags  # drawn by eager's own ops, where draws must be equal
         return op in table and not _has_lowering(op) and str(op) not in WHOLE and not random
 
-    nodes = [node for graph in graphs_of(gm) for node in graph.nodes if isinstance(node.target, OpOverload)]
-    return sorted({str(node.target) for node in nodes if left(node.target) and not _left_whole(node)})
+    nodes = (node for graph in graphs_of(gm) for node in graph.nodes if isinstance(node.target, OpOverload))
+    targets = {node.target for node in nodes if not _left_whole(node)}
+    return sorted(str(op) for op in targets if left(op))
 
 
 def _left_whole(node: fx.Node) -> bool:
-    dtype = getattr(node.meta.get("val"), "dtype", None)
-    return dtype is not None and WHOLE_IN.get(str(node.target)) == dtype
+    name = str(node.target)
+    return name in WHOLE_IN and getattr(node.meta.get("val"), "dtype", None) == WHOLE_IN[name]
