@@ -77,6 +77,10 @@ class Compiled(ABC):
     def observe(self, stage: Stage) -> Observation:
         """What the stage showed. Never raises for what the compiler did: that is a verdict or a fact."""
 
+    def next_call(self, *inputs: Any) -> Any:
+        """One more call in the step of the last one, where the backend knows steps: what was given before must last."""
+        return self(*inputs)
+
     def recapture(self) -> dict[str, Any]:
         """More facts of the capture stage: `recompiles` when a named dim changes, `guarded` when a property does."""
         return {}

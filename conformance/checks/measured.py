@@ -11,6 +11,11 @@ UNEXPLAINED_BLOCK = declare("BLK001", None, "a stage is blocked only by a stage 
 LOST_SIGHT = declare("BAS002", None, "what the recorded run of the same version could observe can still be observed")
 GUARD_MODEL = declare("FUZ001", Stage.CAPTURE, "recompiles exactly when the guard model says")
 BACKWARD_CAPTURED = declare("CAP006", Stage.CAPTURE, "compiled autograd captures the backward pass")
+REPLAYED = declare(
+    "RUN008",
+    Stage.RUNTIME,
+    "replays follow inputs that are written in between, leave outputs alone and take them as inputs",
+)
 RACE = declare("COD005", Stage.CODEGEN, "a kernel computes the same in whatever order the programs of its grid run")
 
 # Operators

@@ -16,7 +16,16 @@ from conformance.oracle.comparison import (
     value_differences,
 )
 from conformance.oracle.outcome import SEED, Outcome, clone_inputs, play, run, seed, state_kept
-from conformance.oracle.reference import InDouble, Reference, device_lost, in_double, played, reference, widened
+from conformance.oracle.reference import (
+    InDouble,
+    Reference,
+    device_draws,
+    device_lost,
+    in_double,
+    played,
+    reference,
+    widened,
+)
 from conformance.oracle.snapshot import snapshot
 
 __all__ = [
@@ -27,6 +36,7 @@ __all__ = [
     "Reference",
     "clone_inputs",
     "compare",
+    "device_draws",
     "device_lost",
     "in_double",
     "mutated",

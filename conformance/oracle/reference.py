@@ -137,6 +137,16 @@ def device_lost() -> str:
     return ""
 
 
+def device_draws() -> bool:
+    """Can random numbers be drawn on the GPU? Not after the capture of a CUDA graph broke off: torch's generator stays in it."""
+    try:
+        if torch.cuda.is_initialized():
+            torch.rand(1, device="cuda")
+    except RuntimeError:
+        return False
+    return True
+
+
 def _played_in_double(module: nn.Module, inputs: tuple[Any, ...], program: Callable[[Any], Any]) -> Outcome | None:
     arguments = widened(inputs)
     if arguments is None:

@@ -14,6 +14,7 @@ from conformance.examine import examine
 from conformance.expectations import Expectations
 from conformance.inputs import Scalar, Tensor
 from conformance.judge import Judge, is_wrong
+from conformance.library import load
 from conformance.micrograph import Micrograph
 from conformance.target import Target
 from conformance.verdict import Verdict
@@ -183,3 +184,16 @@ def test_a_capture_that_fails_is_a_fallback_with_the_reason(examined, harness, m
     results = examined(TwoProducts)
     assert results["runtime"].verdict is Verdict.FALLBACK
     assert "does not capture it: RuntimeError: operation not permitted" in results["runtime"].reason
+
+
+@pytest.mark.parametrize(
+    ("name", "transform"),
+    [
+        ("upstream.autodeploy.routed_and_shared_experts", "multi_stream_moe"),
+        ("upstream.autodeploy.latent_projections", "multi_stream_mla_attn"),
+    ],
+)
+def test_work_for_a_second_stream_is_found_and_agrees(examined, name, transform):
+    results = examined(load()[name])
+    assert results["runtime"].verdict in (Verdict.PASS, Verdict.FALLBACK), results["runtime"].reason
+    assert results["runtime"].observation.facts["multi_stream"][transform] == 1

@@ -95,6 +95,7 @@ MEASURED = {
     "BLK001": "tests/engine/test_judge.py",
     "CAP006": "tests/engine/test_variants.py",
     "COD005": "tests/headless/test_races.py",
+    "RUN008": "tests/engine/test_replay.py",
     "FUZ001": "tests/fuzz/test_planted.py",
     "AD001": "tests/autodeploy/test_backend.py",
     "AD002": "tests/autodeploy/test_backend.py",

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 import torch
 
-from conformance import backends, paths
+from conformance import Contract, Micrograph, Tensor, backends, paths
 from conformance.backends.base import Case
 from conformance.backends.inductor import kernel_store
 from conformance.backends.inductor.seam import seam
@@ -126,3 +126,29 @@ def test_the_store_of_compiled_kernels_forgets_what_was_not_asked_for_the_longes
         os.utime(file, (1000 - age, 1000 - age))
     kernel_store.prune()
     assert {file.name for file in folder.iterdir()} == {"new", "middle"}
+
+
+class HalfTrained(Micrograph):
+    """Half precision with gradients: eager rounds in each op, a fused kernel once. Neither is wrong."""
+
+    inputs = (Tensor("9 9", torch.float16, grad=True), Tensor("9 9", torch.float16, grad=True))
+    contract = Contract()
+
+    def forward(self, x, y):
+        return (x * y + x).sum(-1) * y.exp()
+
+
+class ComplexMade(Micrograph):
+    """torch.complex, which Inductor leaves to the library although torch could decompose it."""
+
+    inputs = (Tensor("4 5"), Tensor("4 5"))
+    contract = Contract()
+
+    def forward(self, x, y):
+        return torch.complex(x, y) * 2
+
+
+@pytest.mark.parametrize("micrograph", [HalfTrained, ComplexMade])
+def test_what_is_permitted_is_quiet(micrograph: type[Micrograph]) -> None:
+    results = results_here(micrograph, backends.get("inductor"), CPU)
+    assert {stage.value: result.reason for stage, result in results.items() if result.verdict is not Verdict.PASS} == {}

@@ -169,7 +169,7 @@ def test_trt007_a_recording_that_replays_old_values() -> None:
     with running(enable_cudagraphs=stale) as made:
         seen = observe_runtime(made)
     assert found(seen) == {("TRT007", Kind.REPLAY_MISMATCH)}
-    assert seen.findings[0].detail.startswith("cudagraphs, call 2")
+    assert seen.findings[0].detail.startswith("cudagraphs, inputs written before replay 2")
 
 
 def test_trt008_pre_allocated_outputs_that_are_not_filled() -> None:

@@ -28,11 +28,11 @@ from conformance.checks.measured import (
     PASS_WRONG_METADATA,
 )
 from conformance.errors import first_line
+from conformance.replay import REPLAYS
 from conformance.stage import Stage
 from conformance.trace import Observation
 from conformance.verdict import Finding, Kind, Verdict
 
-REPLAYS = 20
 GRAPH_STAGES = (Stage.CAPTURE, Stage.DECOMPOSITION, Stage.POSTGRAD, Stage.FUSION, Stage.CODEGEN)
 
 

@@ -42,7 +42,7 @@ TURNED_ON = ("fuse_add_rms_norm",)
 
 # They declare that shapes are not valid after them and leave them to the next shape propagation. After any other
 # transform, a new node that does not say its shape and dtype is a loss.
-SHAPES_LATER = ("match_rope_layout", "match_moe_routing_pattern", "fuse_gemms", "fuse_swiglu")
+SHAPES_LATER = ("match_rope_layout", "match_moe_pattern", "match_moe_routing_pattern", "fuse_gemms", "fuse_swiglu")
 
 # Kernel options: what differs from default.yaml, whose own choice is flashinfer. `None` turns a transform off, for
 # lack of such a kernel. Only `torch` runs without a GPU.

@@ -13,6 +13,15 @@ from conformance.backends.autodeploy.passes import Passes
 
 TRANSFORMS = ("multi_stream_moe", "multi_stream_mla_attn", "multi_stream_gemm")
 PLAIN_LINEARS = ("aten.linear", "auto_deploy.torch_linear_simple")
+PLAIN_EXPERTS = "torch_moe"
+BUILT_EXPERTS = (  # what the transform looks for; all but one need the compiled library
+    "trtllm_moe_fused",
+    "triton_moe_fused",
+    "trtllm_quant_fp8_moe_fused",
+    "trtllm_quant_nvfp4_moe_fused",
+    "trtllm_nvfp4_trtllm_gen_moe_fused",
+    "trtllm_quant_finegrained_fp8_moe_fused",
+)
 
 
 def multi_streamed(passes: Passes, gm: fx.GraphModule) -> tuple[fx.GraphModule, dict[str, int]]:
@@ -22,7 +31,7 @@ def multi_streamed(passes: Passes, gm: fx.GraphModule) -> tuple[fx.GraphModule, 
     known = [name for name in TRANSFORMS if passes.registry.has(name)]
     twin, matches = graph.copied(gm), {}
     for name in known:
-        with plain_linears(passes) if name == "multi_stream_gemm" else nullcontext():
+        with PLAINLY.get(name, nullcontext)(passes):
             twin, (result,) = passes.run(twin, {name: {"stage": "compile", "enabled": True}})
         if result.state == "ran":
             matches[name] = result.matches
@@ -39,6 +48,24 @@ def plain_linears(passes: Passes) -> Iterator[None]:
         if table.has("linears_side_by_side"):
             stack.enter_context(table.replace(linears_side_by_side=[*table.linears_side_by_side, *added]))
         yield
+
+
+@contextmanager
+def plain_experts(passes: Passes) -> Iterator[None]:
+    """Its list of experts names ops that are not there without the compiled library: the plain op stands for these."""
+    with passes.loaded.active():
+        space = torch.ops.auto_deploy
+        missing = [name for name in BUILT_EXPERTS if _op(f"auto_deploy.{name}") is None]
+        for name in missing:
+            setattr(space, name, getattr(space, PLAIN_EXPERTS))
+    try:
+        yield
+    finally:
+        for name in missing:
+            delattr(space, name)
+
+
+PLAINLY = {"multi_stream_gemm": plain_linears, "multi_stream_moe": plain_experts}
 
 
 def _op(name: str) -> object | None:

@@ -21,6 +21,7 @@ from conformance.backends.inductor.compiled import InductorCompiled
 from conformance.backends.inductor.seam import seam
 from conformance.checks.measured import BACKWARD_CAPTURED
 from conformance.inputs import Tensor
+from conformance.replay import IN_A_ROW, REPLAYS
 from conformance.seam import Seam
 from conformance.stage import Stage
 from conformance.target import Target
@@ -28,7 +29,6 @@ from conformance.torch_seam import pytree
 from conformance.trace import Observation
 from conformance.verdict import Finding, Kind, Verdict
 
-REPLAYS = 20
 MANY = 1000
 
 
@@ -90,6 +90,9 @@ class CudagraphsCompiled(InductorCompiled):
         torch.compiler.cudagraph_mark_step_begin()
         return super().__call__(*inputs)
 
+    def next_call(self, *inputs: Any) -> Any:
+        return super().__call__(*inputs)
+
     def recapture(self) -> dict[str, Any]:
         return {}  # the front end is inductor's
 
@@ -128,11 +131,12 @@ class CudagraphsCompiled(InductorCompiled):
         torch.cuda.synchronize()
 
     def _silently_overwritten(self) -> list[str]:
-        """Two calls in one step: what the first gave must stay, or say when it is read that it did not. (In a new step the same
+        """Several calls in one step: what the first gave must stay, or say when it is read that it did not. (In a new step the same
         tensors are given again, as documented.)"""
         outputs = [x for x in pytree.tree_leaves(self(*self.case.inputs(0))) if isinstance(x, torch.Tensor)]
         before = [x.clone() for x in outputs]
-        super().__call__(*self.case.inputs(1))
+        for seed in range(1, IN_A_ROW):
+            self.next_call(*self.case.inputs(seed))
         found = []
         for index, (output, value) in enumerate(zip(outputs, before, strict=True)):
             try:

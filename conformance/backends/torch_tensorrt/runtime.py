@@ -10,6 +10,7 @@ import os
 import tempfile
 from collections.abc import Callable, Iterator
 from dataclasses import replace
+from itertools import islice
 from pathlib import Path
 from typing import Any
 
@@ -20,9 +21,10 @@ from conformance.backends.torch_tensorrt.compilation import SETTINGS, Compilatio
 from conformance.backends.torch_tensorrt.compile_log import CompileLog
 from conformance.backends.torch_tensorrt.instrument import Instrument
 from conformance.backends.torch_tensorrt.saved_program import run_in_fresh_process
-from conformance.backends.torch_tensorrt.seam import outside, seam
+from conformance.backends.torch_tensorrt.seam import outside, recordings, seam
 from conformance.checks.measured import ENGINE_REPLAY, JIT_ENTRY, MODE_RAISES, PREALLOCATED, SAVED_ENGINE
 from conformance.errors import UsageError, first_line
+from conformance.replay import Replays
 from conformance.trace import Observation
 from conformance.verdict import Finding, Kind, Verdict
 
@@ -77,10 +79,12 @@ class Running:
 
     def reference(self, seed: int) -> oracle.Reference:
         if seed not in self._references:
-            random = self.case.micrograph.contract.runtime.random
-            module = self.case.module().eval()
-            self._references[seed] = oracle.reference(module, self.case.inputs(seed), random=random, calls=self.calls)
+            self._references[seed] = self.reference_of(self.case.inputs(seed))
         return self._references[seed]
+
+    def reference_of(self, inputs: tuple[Any, ...]) -> oracle.Reference:
+        random = self.case.micrograph.contract.runtime.random
+        return oracle.reference(self.case.module().eval(), inputs, random=random, calls=self.calls)
 
     def differences(
         self, fn: Callable[..., Any], seed: int, inputs: tuple[Any, ...] | None = None, module: Any = None
@@ -92,19 +96,26 @@ class Running:
     # ------------------------------------------------------------------------------------------- modes
 
     def cudagraphs(self) -> Iterator[Finding]:
-        """Capture and replay. The caller keeps the addresses of its inputs, as a captured graph asks for."""
-        held = self.case.inputs(0)
+        """Capture and replay: a skip that is not reported is a finding."""
         try:
-            context = seam.enable_cudagraphs(self.program)
-            with context as module:
-                for call, seed in enumerate(SEEDS, 1):
-                    _fill(held, self.case.inputs(seed))
-                    for difference in self.differences(module, seed, held):
-                        yield Finding(Kind.REPLAY_MISMATCH, ENGINE_REPLAY, f"cudagraphs, call {call}: {difference}")
+            with seam.enable_cudagraphs(self.program) as module:
+                yield from self._replayed(module)
+                recorded = recordings(module)
+            self.facts["recordings"] = recorded
+            if recorded == 0:
+                yield Finding(
+                    Kind.REPLAY_MISMATCH, ENGINE_REPLAY, "cudagraphs: nothing was recorded, and nothing says so"
+                )
         except RuntimeError as error:
             if "incompatible with CUDA Graphs" in str(error):
                 raise Declined(first_line(error, 120)) from None
             raise
+
+    def _replayed(self, module: Any) -> Iterator[Finding]:
+        """Called as a recording is: inputs that stay and are written first, as a captured graph asks for."""
+        replays = Replays(module, self.case, self.module, self.reference_of)
+        for when, difference in islice(replays.habits(new_values=True), 3):
+            yield Finding(Kind.REPLAY_MISMATCH, ENGINE_REPLAY, f"cudagraphs, {when}: {difference}")
 
     def preallocated(self) -> Iterator[Finding]:
         with seam.enable_pre_allocated_outputs(self.program):
@@ -155,13 +166,6 @@ def _without_module(ref: oracle.Reference) -> oracle.Reference:
     """What is left of a reference for a program in another process: buffers and attributes stay in that process."""
     python = {path: value for path, value in ref.eager.python.items() if path.startswith("input ")}
     return oracle.Reference(replace(ref.eager, state={}, python=python), ref.exact)
-
-
-def _fill(held: tuple[Any, ...], values: tuple[Any, ...]) -> None:
-    with torch.no_grad():
-        for tensor, value in zip(held, values, strict=True):
-            if isinstance(tensor, torch.Tensor) and 0 not in tensor.stride():
-                tensor.copy_(value)
 
 
 def _last_line(text: str) -> str:

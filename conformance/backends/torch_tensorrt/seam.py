@@ -142,6 +142,16 @@ outside = Seam(
 )
 
 
+def recordings(module: Any) -> int | None:
+    """How many CUDA graphs the parts of a module hold. None where no part tells: its engines are run outside of Python."""
+    parts = module.modules() if isinstance(module, torch.nn.Module) else ()
+    holders: list[Any] = [holder for part in parts for holder in (part, getattr(part, "engine", None))]
+    telling = [holder for holder in holders if hasattr(holder, "cudagraph")]
+    if not telling:
+        return None
+    return sum(x.cudagraph is not None or getattr(x, "_rtx_native_cudagraphs", False) for x in telling)
+
+
 # --------------------------------------------------------------------------------------------------- importing
 
 
