@@ -63,6 +63,7 @@ class Lazy(click.Group):
     def get_command(self, ctx: click.Context, name: str) -> click.Command | None:
         if name not in COMMANDS:
             raise unknown("command", name, COMMANDS)
+        import_module("conformance.bytecode").keep()  # before a command imports torch
         module = import_module(COMMANDS[name][0])
         return next((command for command in module.COMMANDS if command.name == name), None)
 

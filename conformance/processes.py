@@ -42,7 +42,8 @@ HEAD = struct.Struct("!Q")
 @dataclass(frozen=True)
 class Job:
     """`function(*args, say)` runs in a process of its own; what it says reaches the controller as it is said. Jobs that carry the same
-    `group` may share a process, one after the other (a CUDA context takes long to make); a job that returns True ends its process."""
+    `group` may share a process, one after the other (a CUDA context takes long to make): a process that is done is given the next one
+    that waits. A job that returns True ends its process."""
 
     key: Any
     function: Callable[..., Any]
@@ -72,17 +73,18 @@ class Event:
 @dataclass
 class _Process:
     pid: int
-    jobs: deque[Job]
-    results: int  # file descriptors
+    job: Job | None  # what it works on
+    orders: int  # file descriptors
+    results: int
     output: int
     scratch: Path
     started: float
+    given: int = 1  # jobs until now
     buffer: bytearray = field(default_factory=bytearray)
     printed: bytearray = field(default_factory=bytearray)
     killed: str = ""  # why the controller ended it
     timed_out: bool = False
     stopped: bool = False
-    retired: bool = False  # it ended by itself before it had done all of its jobs
 
     @property
     def trace_file(self) -> Path:
@@ -90,18 +92,21 @@ class _Process:
 
 
 class Pool:
-    """Runs jobs in at most `size` processes at a time. `limit` is in seconds a job, `memory` in bytes a process."""
+    """Runs jobs in at most `size` processes at a time. `limit` is in seconds a job, `memory` in bytes a process, `share` how many jobs of a
+    group a process is given before a new one takes over."""
 
     def __init__(self, size: int, limit: float, memory: int | None = None, share: int = 1) -> None:
         self.size, self.limit, self.memory, self.share = max(size, 1), limit, memory, max(share, 1)
         self._selector = selectors.DefaultSelector()
         self._running: dict[int, _Process] = {}
         self._waiting: deque[Job] = deque()
+        self._known: list[Job] = []  # every job, by the number that a process is told
         self._looked = 0.0
 
     def run(self, jobs: Iterable[Job]) -> Iterator[Event]:
         """Yields what jobs say and how each ended, as it happens. Closing the iterator ends every process."""
         self._waiting.extend(jobs)
+        self._known = list(self._waiting)
         try:
             while self._waiting or self._running:
                 while self._waiting and len(self._running) < self.size:
@@ -119,25 +124,34 @@ class Pool:
     # ------------------------------------------------------------------------------------------- starting
 
     def _start(self) -> None:
-        first = self._waiting.popleft()
-        jobs = deque([first])
-        if first.group is not None:
-            for job in [job for job in self._waiting if job.group == first.group][: self.share - 1]:
-                self._waiting.remove(job)
-                jobs.append(job)
+        job = self._waiting.popleft()
         scratch = Path(tempfile.mkdtemp(prefix="conformance-"))
+        orders_out, orders = os.pipe()
         results, results_in = os.pipe()
         output, output_in = os.pipe()
         pid = fork()
         if pid == 0:
-            _become_child(list(jobs), results_in, output_in, scratch)
-        os.close(results_in)
-        os.close(output_in)
-        process = _Process(pid, jobs, results, output, scratch, time.monotonic())
+            _become_child(job, self._known, orders_out, results_in, output_in, scratch)
+        for descriptor in (orders_out, results_in, output_in):
+            os.close(descriptor)
+        process = _Process(pid, job, orders, results, output, scratch, time.monotonic())
         for descriptor in (results, output):
             os.set_blocking(descriptor, False)
             self._selector.register(descriptor, selectors.EVENT_READ, process)
         self._running[pid] = process
+
+    def _hand_on(self, process: _Process, done: Job) -> None:
+        """The process is done with a job: the next of the group for it, or its end."""
+        following = None
+        if done.group is not None and process.given < self.share:
+            following = next((job for job in self._waiting if job.group == done.group), None)
+        if following is not None:
+            self._waiting.remove(following)
+            process.job, process.started = following, time.monotonic()
+            process.given += 1
+        number = next((index for index, job in enumerate(self._known) if job is following), _NO_MORE)
+        with suppress(OSError):  # it may have died just now, which is seen elsewhere
+            os.write(process.orders, HEAD.pack(number))
 
     # ------------------------------------------------------------------------------------------- watching
 
@@ -171,11 +185,15 @@ class Pool:
             return
         process.buffer += data or b""
         for said in messages(process.buffer):
+            job = process.job
+            assert job is not None, "a process says nothing between two jobs"
             if isinstance(said, str) and said in (_DONE, _RETIRED):
-                process.started, process.retired = time.monotonic(), said == _RETIRED
-                yield Event(process.jobs.popleft(), ended=True)
+                process.job, process.started = None, time.monotonic()
+                if said == _DONE:
+                    self._hand_on(process, job)
+                yield Event(job, ended=True)
             else:
-                yield Event(process.jobs[0], said=said)
+                yield Event(job, said=said)
 
     def _look(self) -> Iterator[Event]:
         """Who is beyond the limit of time or memory?"""
@@ -217,21 +235,17 @@ class Pool:
 
     def _ended(self, process: _Process) -> Iterator[Event]:
         status = self._reap(process)
-        if not process.jobs or process.retired:
-            self._waiting.extendleft(reversed(process.jobs))
-            shutil.rmtree(process.scratch, ignore_errors=True)
-            return
-        guilty, *others = process.jobs
-        death = _death(process, status)
+        death = _death(process, status) if process.job is not None else None
         shutil.rmtree(process.scratch, ignore_errors=True)
-        self._waiting.extendleft(reversed(others))  # they have done nothing yet
-        yield Event(guilty, ended=True, death=death)
+        if process.job is not None:
+            yield Event(process.job, ended=True, death=death)
 
     def _reap(self, process: _Process) -> int:
         for descriptor in (process.results, process.output):
             if descriptor >= 0:
                 self._selector.unregister(descriptor)
                 os.close(descriptor)
+        os.close(process.orders)
         process.results = process.output = -1
         self._running.pop(process.pid, None)
         _kill(process.pid)  # whatever it started
@@ -288,7 +302,10 @@ _DONE = "conformance: this job is done"
 _RETIRED = "conformance: this job is done, and the process can do nothing more"
 
 
-def _become_child(jobs: list[Job], results: int, output: int, scratch: Path) -> NoReturn:
+_NO_MORE = 2**64 - 1  # in place of a job's number
+
+
+def _become_child(job: Job, known: list[Job], orders: int, results: int, output: int, scratch: Path) -> NoReturn:
     """Everything that happens in the forked process; it ends here, whatever happens."""
     code = 1
     try:
@@ -310,11 +327,15 @@ def _become_child(jobs: list[Job], results: int, output: int, scratch: Path) -> 
         def say(value: Any) -> None:
             send(results, value)
 
-        for job in jobs:
+        while True:
             retires = job.function(*job.args, say) is True
             say(_RETIRED if retires else _DONE)
             if retires:
                 break
+            (number,) = HEAD.unpack(os.read(orders, HEAD.size))
+            if number == _NO_MORE:
+                break
+            job = known[number]
         code = 0
     except (
         BaseException

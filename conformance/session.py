@@ -28,7 +28,7 @@ from conformance.target import Target
 from conformance.trace import Trace
 from conformance.verdict import Finding, Kind
 
-CASES_A_GPU_PROCESS = 12  # to make a CUDA context takes long
+CASES_A_GPU_PROCESS = 48  # a CUDA context, Triton's first compile and Torch-TensorRT's import take long in each
 IMPORT_LIMIT = 300.0  # seconds, for the imports of a backend on a slow machine
 
 
@@ -109,7 +109,7 @@ class Session:
         if not cases:
             return
         self._preload(cases)
-        pool = Pool(workers, self.plan.timeout, self.plan.memory, share=share_of(len(cases), workers))
+        pool = Pool(workers, self.plan.timeout, self.plan.memory, share=CASES_A_GPU_PROCESS)
         at: dict[PlannedCase, Stage] = {}
         jobs = [
             Job(case, self._measure, (case,), (case.backend, case.target) if case.target == "cuda" else None)
@@ -145,7 +145,8 @@ class Session:
     # ------------------------------------------------------------------------------- in the process of one case
 
     def _measure(self, case: PlannedCase, say: Callable[[Any], None]) -> bool:
-        """Measure one case and say its trace. Returns whether this process can do nothing more: its GPU is lost."""
+        """Measure one case and say its trace. Returns whether this process can do nothing more: its GPU is lost, or a capture that broke
+        off has left it unable to draw random numbers."""
         torch.set_num_threads(self.plan.threads)
         FRESH.prepare()
         micrograph, backend = self.micrographs[case.micrograph], backends.get(case.backend)
@@ -171,12 +172,7 @@ class Session:
         if lost and not crashed and at[0] not in trace.unavailable:  # eager may have lost it: then nothing was observed
             trace.at(at[0]).findings.append(Finding(Kind.CRASH, LADDER, f"the CUDA context was lost: {lost}"))
         say(trace)
-        return bool(lost)
-
-
-def share_of(cases: int, workers: int) -> int:
-    """How many cases share a process on a GPU: as many as pay for its context, and no more than leave every worker some."""
-    return max(1, min(CASES_A_GPU_PROCESS, cases // workers))
+        return bool(lost) or (case.target == "cuda" and not oracle.device_draws())
 
 
 def preload(places: Iterable[tuple[str, str]]) -> None:

@@ -155,6 +155,25 @@ def test_jobs_that_share_a_process_are_started_again_after_a_death_and_after_one
     assert pids[0] == pids[1] != pids[3] == pids[4] != pids[5] == pids[6]
 
 
+def says_where(seconds: float, say: Say) -> None:
+    time.sleep(seconds)
+    say(os.getpid())
+
+
+def test_a_process_that_is_done_takes_the_next_job_so_that_none_waits_behind_a_long_one() -> None:
+    jobs = [Job(number, says_where, (2.0 if number == 0 else 0.0,), group="gpu") for number in range(6)]
+    events = [event for event in Pool(2, limit=20, share=5).run(jobs) if event.said is not None]
+    pids = {event.job.key: event.said for event in events}
+    assert events[-1].job.key == 0 and len({pids[number] for number in range(1, 6)}) == 1
+    assert pids[0] != pids[1]
+
+
+def test_a_process_ends_after_its_share() -> None:
+    jobs = [Job(number, says_where, (0.0,), group="gpu") for number in range(5)]
+    pids = {event.job.key: event.said for event in Pool(1, limit=20, share=2).run(jobs) if event.said is not None}
+    assert pids[0] == pids[1] != pids[2] == pids[3] != pids[4]
+
+
 def test_a_temporary_folder_goes_with_its_process() -> None:
     def leaves_files(say: Say) -> None:
         import tempfile

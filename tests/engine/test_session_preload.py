@@ -38,7 +38,3 @@ def test_an_import_that_fails_in_a_fork_is_not_repeated_here(monkeypatch: pytest
     backend = SimpleNamespace(unavailable=lambda target: {}, preload=preload)
     monkeypatch.setattr(backends, "get", lambda name: backend)
     session.preload([("b", "cuda")])
-
-
-def test_every_worker_has_some_of_the_cases_on_a_gpu() -> None:
-    assert [session.share_of(cases, workers) for cases, workers in ((25, 12), (3, 4), (679, 4))] == [2, 1, 12]
