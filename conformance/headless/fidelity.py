@@ -30,7 +30,7 @@ from conformance.headless.seam import triton
 from conformance.library import load
 from conformance.micrograph import Micrograph
 from conformance.processes import Job, Pool
-from conformance.session import preload, share_of
+from conformance.session import CASES_A_GPU_PROCESS, preload
 from conformance.target import CUDA, Target
 
 SCHEMA = "conformance-fidelity/1"
@@ -68,7 +68,7 @@ def record(
     group = target.name if target == CUDA else None
     jobs = [Job(name, _made, (make, target), group) for name, make in micrographs.items()]
     made: dict[str, Any] = {}
-    for event in Pool(workers, SECONDS, share=share_of(len(jobs), workers)).run(jobs):
+    for event in Pool(workers, SECONDS, share=CASES_A_GPU_PROCESS).run(jobs):
         if event.said is not None:
             made[event.job.key] = event.said
             progress(event.job.key)

@@ -69,6 +69,8 @@ class Program:
         self.choices: list[Choice] = []
         self.memory = Memory()
         self.twin = copy.deepcopy(module)
+        self._attributes = dict(_attributes(module))
+        self._share_hooks()
         self.fn = torch.compile(self.twin, **(options or {})) if compiled else self.twin
         self._mirrors: dict[str, tuple[torch.Tensor, torch.Tensor]] = {}
 
@@ -103,6 +105,7 @@ class Program:
         with self.session():
             sides: dict[int, torch.Tensor] = {}
             self._state_in(sides)
+            self._attributes_in(sides)
             arguments = [self._to_device(x, sides) if isinstance(x, torch.Tensor) else x for x in inputs]
             with _no_real_cuda():
                 result = self.fn(*arguments)
@@ -145,6 +148,23 @@ class Program:
             sides[id(tensor)] = known[1]
             getattr(self.twin.get_submodule(owner), table)[name] = known[1]
 
+    def _share_hooks(self) -> None:
+        """Hooks that are registered later are the twin's as well."""
+        for name, part in self.module.named_modules():
+            tables = {key: value for key, value in vars(part).items() if "_hooks" in key}
+            vars(self.twin.get_submodule(name)).update(tables)
+
+    def _attributes_in(self, sides: dict[int, torch.Tensor]) -> None:
+        """What was set or taken away on the module since it was copied, in its `__dict__`. Modules are left out: they have no twin."""
+        now = dict(_attributes(self.module))
+        for (owner, name), value in now.items():
+            if self._attributes.get((owner, name), _MISSING) is not value and not isinstance(value, nn.Module):
+                side = self._to_device(value, sides) if isinstance(value, torch.Tensor) else value
+                vars(self.twin.get_submodule(owner))[name] = side
+        for owner, name in self._attributes.keys() - now.keys():
+            vars(self.twin.get_submodule(owner)).pop(name, None)
+        self._attributes = now
+
     def _state_out(self) -> None:
         """A buffer that the call bound anew is bound anew in the module as well."""
         for (owner, table, name), tensor in _state(self.twin):
@@ -163,6 +183,18 @@ def _no_real_cuda() -> Iterator[None]:
         if "CUDA error:" in str(error):
             raise NotInterpretable(f"the program calls CUDA itself: {first_line(error)}") from error
         raise
+
+
+_MISSING = object()
+_OWN_TABLES = (*STATE_TABLES, "_modules", "_non_persistent_buffers_set")
+
+
+def _attributes(module: nn.Module) -> Iterator[tuple[tuple[str, str], Any]]:
+    """All that the parts of a module have beside parameters, buffers and submodules."""
+    for owner, part in module.named_modules():
+        for name, value in vars(part).items():
+            if name not in _OWN_TABLES:
+                yield (owner, name), value
 
 
 def _state(module: nn.Module) -> Iterator[tuple[tuple[str, str, str], torch.Tensor]]:

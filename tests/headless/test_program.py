@@ -6,6 +6,8 @@ from __future__ import annotations
 from functools import cache
 
 import pytest
+import torch
+from torch import nn
 
 from conformance import backends, oracle
 from conformance.backends.inductor.seam import seam
@@ -101,3 +103,42 @@ def test_one_process_examines_several_micrographs_for_several_targets() -> None:
     for name, target in (("pointwise.chain", "sm_90"), ("attention.sdpa", "sm_80")):
         found = results_here(load()[name], backends.get("inductor"), Target(target), [Stage.FUSION, Stage.CODEGEN])
         assert [result.verdict.value for result in found.values()] == ["pass", "pass"], found
+
+
+class Changing(nn.Module):
+    def __init__(self) -> None:
+        super().__init__()
+        self.inner = nn.Identity()
+        self.factor = 2.0
+        self.register_buffer("offset", torch.zeros(3))
+
+    def forward(self, x):
+        return self.inner(x) * self.factor + self.offset
+
+
+@pytest.mark.parametrize("compiled", [False, True])
+def test_what_changes_on_the_module_between_calls_is_seen_by_its_program(compiled: bool) -> None:
+    module = Changing()
+    program = Program(module, Target.parse("sm_90"), compiled)
+    x = torch.ones(3)
+    assert program(x).tolist() == [2.0] * 3
+    module.factor = 3.0
+    assert program(x).tolist() == [3.0] * 3
+    module.later = "new"
+    del module.factor
+    type(module).factor = 5.0
+    try:
+        assert program(x).tolist() == [5.0] * 3
+    finally:
+        del type(module).factor
+
+
+def test_a_hook_and_a_shadowed_buffer_reach_the_module_of_the_device() -> None:
+    module = Changing()
+    program = Program(module, Target.parse("sm_90"), compiled=False)
+    x = torch.ones(3)
+    handle = module.inner.register_forward_hook(lambda part, given, result: result + 10)
+    assert program(x).tolist() == [22.0] * 3
+    handle.remove()
+    vars(module)["offset"] = torch.full((3,), 7.0)
+    assert program(x).tolist() == [9.0] * 3
