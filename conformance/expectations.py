@@ -13,11 +13,13 @@ suite is an error.
 
 from __future__ import annotations
 
+import fnmatch
 import hashlib
 import re
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from fnmatch import fnmatchcase
+from functools import cached_property
 from pathlib import Path
 from typing import TypedDict
 
@@ -48,6 +50,7 @@ class File(TypedDict, total=False):
 
 
 KEYS = frozenset(Entry.__annotations__)
+GLOB = re.compile(r"[*?[]")
 
 
 @dataclass(frozen=True)
@@ -60,6 +63,11 @@ class Expectation:
     why: str
     source: str
 
+    @property
+    def micrograph(self) -> str:
+        """Its name, or a pattern of names."""
+        return micrograph_of(self.cell)
+
     def holds(self, versions: Mapping[str, str]) -> bool:
         return all(_condition(part, versions, self.source) for part in self.when.split(";") if part.strip())
 
@@ -69,6 +77,10 @@ class Expectation:
             return verdict.value == self.verdict
         kinds = {finding.kind.value for finding in findings}
         return verdict in (Verdict.FAIL, Verdict.ERROR) and kinds == set(self.kind.split())
+
+
+def micrograph_of(cell: str) -> str:
+    return cell.split("/", 3)[3]
 
 
 def _condition(text: str, versions: Mapping[str, str], source: str) -> bool:
@@ -103,13 +115,31 @@ class Expectations:
 
     def judge(self, cell: str, verdict: Verdict, findings: list[Finding]) -> tuple[Verdict, Expectation | None]:
         """The verdict, in the light of what is expected of this cell."""
-        mine = [e for e in self.entries if fnmatchcase(cell, e.cell) and e.holds(self.versions)]
+        near = self._by_micrograph.get(micrograph_of(cell), self._of_many)
+        mine = [e for e in near if fnmatchcase(cell, e.cell) and e.holds(self.versions)]
         for entry in mine:
             if entry.covers(verdict, findings):
                 return Verdict.XFAIL, entry
         if mine and verdict is Verdict.PASS:
             return Verdict.XPASS, mine[0]
         return verdict, None
+
+    @cached_property
+    def _of_many(self) -> list[Expectation]:
+        """The entries whose micrograph is a pattern."""
+        return [entry for entry in self.entries if GLOB.search(entry.micrograph)]
+
+    @cached_property
+    def _by_micrograph(self) -> dict[str, list[Expectation]]:
+        """For each micrograph that is named by an entry, the entries that may be about it, in their order. A run asks for every cell, and
+        there are more than a thousand entries."""
+        patterns = {entry.micrograph for entry in self._of_many}
+        found: dict[str, list[Expectation]] = {e.micrograph: [] for e in self.entries if e.micrograph not in patterns}
+        for entry in self.entries:
+            names = fnmatch.filter(found, entry.micrograph) if entry.micrograph in patterns else [entry.micrograph]
+            for name in names:
+                found[name].append(entry)
+        return found
 
     def unmatched(self, targets: Mapping[str, Iterable[str]], micrographs: Iterable[str]) -> list[Expectation]:
         """The entries that name no cell of the suite: of these backends with their targets, and of these micrographs."""

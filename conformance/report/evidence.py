@@ -33,6 +33,7 @@ class Evidence:
         self._references: dict[str, Reference | None] = {}
         self._piece: list[dict[str, Any]] = []
         self._size = 0
+        self._closed = 0  # pieces of texts
         self._room = BUDGET
 
     def reference(self, entry: Entry, digest: str) -> Reference | None:
@@ -80,19 +81,17 @@ class Evidence:
             return None
         self._piece.append({"text": sanitize.text(text[:TEXT]), "cut": len(text) > TEXT})
         self._size += len(text[:TEXT])
-        reference = [self._number(), len(self._piece) - 1]
+        reference = [self._closed, len(self._piece) - 1]
         if self._size > PIECE:
             self._close()
         return reference
-
-    def _number(self) -> int:
-        return sum(name.startswith("t") for name in self.pieces)
 
     def _close(self) -> None:
         if self._piece:
             packed = pack(self._piece)
             self._room -= len(packed)
-            self.pieces[f"t{self._number()}"] = packed
+            self.pieces[f"t{self._closed}"] = packed
+            self._closed += 1
             self._piece, self._size = [], 0
 
 

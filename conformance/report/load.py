@@ -35,7 +35,7 @@ class Loaded(record.Run):
     def env(self) -> Mapping[str, Any]:
         return self.header.get("env", {})
 
-    @property
+    @cached_property  # asked for once a cell
     def machine(self) -> Machine:
         return Machine(*(sanitize.name(self.env.get(part)) for part in Machine._fields))
 

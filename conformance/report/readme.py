@@ -39,10 +39,11 @@ def summary(matrix: Matrix) -> Iterator[Block]:
 
 def _reports(matrix: Matrix, found: list[Report]) -> Iterator[list[str]]:
     """A row a release: how many of the reports are alive in it, fixed, never seen, or not observable."""
+    machines = _machines(matrix)
     for column in matrix.columns:
         states = Counter(report.sightings[column].state for report in found if column in report.sightings)
         if states:
-            where = [column.backend, column.target, _machines(matrix)[column], column.version]
+            where = [column.backend, column.target, machines[column], column.version]
             yield [*where, *(f"{states[state]}" for state in SIGNS)]
 
 

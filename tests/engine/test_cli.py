@@ -150,6 +150,7 @@ def env(tmp_path: Path) -> dict[str, str]:
     return {**os.environ, "PYTHONPATH": f"{paths.PACKAGE.parent}{os.pathsep}{tmp_path}"}
 
 
+@pytest.mark.slow  # each fault alone: tests/chaos
 def test_a_crash_is_an_error_a_hang_a_timeout_and_the_run_goes_on(tmp_path: Path, env: dict[str, str]) -> None:
     args = command(tmp_path, "-n", "2", "--cell-timeout", "25", "--record", str(tmp_path / "r.jsonl"))
     done = subprocess.run(args, env=env, cwd=tmp_path, capture_output=True, text=True, timeout=280)

@@ -49,6 +49,7 @@ def examined(path: Callable[[str], str], keys: list[str]) -> dict[str, dict[str,
     return found
 
 
+@pytest.mark.slow
 def test_a_name_that_is_gone_takes_away_the_stages_it_serves() -> None:
     found = examined(lambda key: f"{seam.names[key].path}_gone", [*SERVING, EVERYWHERE[0]])
     for key, results in found.items():

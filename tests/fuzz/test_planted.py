@@ -203,7 +203,13 @@ def test_an_extra_recompile_is_seen() -> None:
 
 
 @pytest.mark.parametrize(
-    "name", ["pointwise.chain", "dynamic.shape_arithmetic", "pointwise.scalar_argument", "dynamic.graph_break"]
+    "name",
+    [
+        "dynamic.shape_arithmetic",
+        "pointwise.scalar_argument",
+        pytest.param("pointwise.chain", marks=pytest.mark.slow),
+        pytest.param("dynamic.graph_break", marks=pytest.mark.slow),
+    ],
 )
 def test_healthy_guards_raise_no_alarm(name: str) -> None:
     assert search_guards(LIBRARY[name], examples=10) is None
@@ -243,6 +249,7 @@ def first() -> Any:
     return Call(dict(micrograph.dims), plain(micrograph).given)
 
 
+@pytest.mark.slow
 def test_a_cache_that_lost_what_it_had_is_found(first: Any) -> None:
     """After a restart the program is in the cache; with the caches off it is compiled again."""
     assert played(inductor(), first, replace(first, stance="restart")) is None

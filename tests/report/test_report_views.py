@@ -263,9 +263,10 @@ UNREAD = """() => [...document.querySelectorAll('#view svg text')].filter(text =
 
 @pytest.fixture(scope="module")
 def published(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """The page of the committed records of Inductor: long names, several machines, public reports."""
+    """The page of four committed records of Inductor: long names, several versions and machines, public reports."""
     path = tmp_path_factory.mktemp("published") / "page.html"
-    records = sorted((Path(__file__).parents[2] / "reports").glob("*-inductor.jsonl"))
+    names = ("cpu-x86_64-torch2.11.0", "cpu-x86_64-torch2.15.0", "sm_90-torch2.14.1", "sm_80-torch2.14.1")
+    records = [Path(__file__).parents[2] / "reports" / f"{name}-inductor.jsonl" for name in names]
     write_page(combine(load(records)), path, any_revision=True)
     return path
 
@@ -284,7 +285,7 @@ def test_the_headings_of_the_matrix_are_whole(published: Path, tab: Tab) -> None
     page = tab.open(published, "#view=matrix")
     cut = """() => [...document.querySelectorAll("#head .group :is(b, span)")]
       .filter(one => one.scrollWidth > one.clientWidth).map(one => one.textContent)"""
-    assert page.locator("#head .group").count() > 3
+    assert page.locator("#head .group").count() >= 3
     assert page.evaluate(cut) == []
 
 
@@ -318,8 +319,14 @@ def test_the_answer_is_the_first_thing_on_a_phone(made: Path, phone: Tab) -> Non
 # --------------------------------------------------------------------------------- keyboard, screen reader
 
 
-@pytest.mark.parametrize("scheme", ["light", "dark"])
-@pytest.mark.parametrize("width", [1400, 390])
+@pytest.mark.parametrize(
+    ("width", "scheme"),
+    [
+        (1400, "light"),
+        (390, "dark"),
+        *(pytest.param(*one, marks=pytest.mark.slow) for one in ((1400, "dark"), (390, "light"))),
+    ],
+)
 def test_axe_finds_nothing_serious(made: Path, chromium: Any, axe: str, scheme: str, width: int) -> None:
     tab = Tab(chromium, width, 844, color_scheme=scheme)
     for view in VIEWS:

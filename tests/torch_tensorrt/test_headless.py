@@ -79,7 +79,13 @@ def test_a_headless_engine_does_not_run() -> None:
 
 
 @pytest.mark.parametrize(
-    ("target", "capability"), [("sm_80", "SM80"), ("sm_120", "SM120"), ("sm_90", "any"), ("sm_100", "any")]
+    ("target", "capability"),
+    [
+        ("sm_80", "SM80"),
+        ("sm_90", "any"),
+        pytest.param("sm_120", "SM120", marks=pytest.mark.slow),
+        pytest.param("sm_100", "any", marks=pytest.mark.slow),
+    ],
 )
 def test_the_capability_that_the_builder_knows(target: str, capability: str) -> None:
     assert compiled("dynamic", target).observe(Stage.CODEGEN).facts["compute_capability"] == capability
@@ -321,6 +327,7 @@ def test_the_engine_cache_hits_and_misses() -> None:
     assert "disable_tf32" not in facts["changed_config_served"]
 
 
+@pytest.mark.slow
 def test_a_key_that_is_never_the_same() -> None:
     made, count = compiled("plain"), iter(range(1000))
     with seam.replace(engine_key=staticmethod(lambda *_: str(next(count)))):

@@ -30,6 +30,7 @@ def test_where_nothing_fails_nothing_is_found(tmp_path: Path) -> None:
     assert Stage.RUNTIME in found.results and Stage.CACHE not in found.results
 
 
+@pytest.mark.slow  # a script goes the same way: tests/triage/test_script.py
 def test_from_a_fault_to_its_repro(tmp_path: Path) -> None:
     with seeded.get("tanh_written_as_sinh"):
         found = pipeline.triage(find(thing(tmp_path)), out=tmp_path / "out", limit=60)

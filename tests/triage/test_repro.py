@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import contextlib
+import io
+import runpy
 import shutil
 import subprocess
 import sys
@@ -32,8 +35,14 @@ def written(path: Path, function: Any, inputs: tuple[Any, ...], kind: str = "wro
 def outcome(path: Path, compiler: str) -> tuple[int, str]:
     """Run it with another compiler in the place of torch.compile: what a right or a wrong one would make of it."""
     path.write_text(path.read_text().replace("torch.compile(module)", f"({compiler})(module)"))
-    done = subprocess.run([sys.executable, str(path)], capture_output=True, text=True, cwd=path.parent)
-    return done.returncode, (done.stdout or done.stderr).strip().splitlines()[-1]
+    said, code = io.StringIO(), 0
+    with contextlib.redirect_stdout(said), contextlib.redirect_stderr(said), contextlib.chdir(path.parent):
+        try:
+            runpy.run_path(str(path), run_name="__main__")
+        except SystemExit as end:
+            code = end.code if isinstance(end.code, int) else 1
+            said.write("" if isinstance(end.code, int) else f"{end.code}")
+    return code, said.getvalue().strip().splitlines()[-1]
 
 
 def double(x: torch.Tensor) -> Any:
