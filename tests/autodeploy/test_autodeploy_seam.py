@@ -58,7 +58,9 @@ def verdicts(harness: Any, key: str, say: Callable[[Any], None]) -> None:
     say({stage: str(result.verdict) for stage, result in results.items()})
 
 
-@pytest.mark.parametrize("key", ["registry", "propagate_shapes", "compile_backends"])
+@pytest.mark.parametrize(
+    "key", ["registry", "compile_backends", pytest.param("propagate_shapes", marks=pytest.mark.slow)]
+)
 def test_the_other_stages_are_still_observed(harness, key):
     served = {*harness.loaded.seam.names[key].stages, Stage.CACHE}
     for event in Pool(1, limit=400).run([Job(key, verdicts, (harness, key))]):

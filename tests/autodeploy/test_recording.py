@@ -189,7 +189,7 @@ def test_a_capture_that_fails_is_a_fallback_with_the_reason(examined, harness, m
 @pytest.mark.parametrize(
     ("name", "transform"),
     [
-        ("upstream.autodeploy.routed_and_shared_experts", "multi_stream_moe"),
+        pytest.param("upstream.autodeploy.routed_and_shared_experts", "multi_stream_moe", marks=pytest.mark.slow),
         ("upstream.autodeploy.latent_projections", "multi_stream_mla_attn"),
     ],
 )
