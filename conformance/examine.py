@@ -340,14 +340,20 @@ class Examination:
             return False
         stage, found = self._ladder(compiled, seed, ref, **sizes)
         details = [Finding((not found and kind) or d.kind, LADDER, f"{when}: {d}") for d in (found or differences)[:3]]
-        self.found.at(stage).findings += details
+        self._blame(stage, details)
         return True
 
     def _climb(self, compiled: Compiled, seed: int, ref: oracle.Reference) -> None:
         """Where the program itself cannot run here, its earlier forms still can."""
         stage, found = self._ladder(compiled, seed, ref)
         if found:
-            self.found.at(stage).findings += [Finding(d.kind, LADDER, str(d)) for d in found[:3]]
+            self._blame(stage, [Finding(d.kind, LADDER, str(d)) for d in found[:3]])
+
+    def _blame(self, stage: Stage, findings: list[Finding]) -> None:
+        seen = self.found.at(stage)
+        if seen.verdict is Verdict.UNAVAILABLE:  # that a hook was not called is no excuse for a wrong result
+            seen.verdict, seen.reason = None, ""
+        seen.findings += findings
 
     def _ladder(
         self, compiled: Compiled, seed: int, ref: oracle.Reference, **sizes: int

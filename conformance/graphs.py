@@ -93,6 +93,10 @@ def _computes(node: fx.Node) -> bool:
     return isinstance(node.meta.get("val"), (torch.Tensor, list, tuple))
 
 
+# They give a tensor other memory, as the caller's program does, and are no writes that functionalization left.
+NOT_WRITES = ("aten.set_", "aten.shallow_copy_data_", "inductor")
+
+
 def writes(gm: fx.GraphModule | None) -> list[str]:
     """Ops that write into one of their arguments, other than `copy_` into an input at the end."""
     found = []
@@ -102,7 +106,7 @@ def writes(gm: fx.GraphModule | None) -> list[str]:
             target = node.target
             if isinstance(target, OpOverload) and schema_of(target).is_mutable:
                 epilogue = target is torch.ops.aten.copy_.default and node.args[0] in placeholders
-                if not epilogue and not str(target).startswith(("aten.set_", "inductor")):
+                if not epilogue and not str(target).startswith(NOT_WRITES):
                     found.append(str(target))
     return sorted(set(found))
 

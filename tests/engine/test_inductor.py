@@ -100,6 +100,14 @@ def test_a_wrong_kernel_is_codegen_and_a_wrong_pass_postgrad(monkeypatch: pytest
     assert all(results[stage].verdict is Verdict.PASS for stage in Stage.POSTGRAD.before())
 
 
+def test_a_program_of_which_nothing_is_left_is_examined_in_every_stage() -> None:
+    """`x * 1` is taken away, and then nothing is generated: no hook behind the passes is called, and that is no other version of torch."""
+    results = examined("upstream.neutral_numbers.times_one_alone")
+    wrong = [stage for stage, result in results.items() if result.verdict is Verdict.FAIL]
+    assert wrong in ([], [Stage.POSTGRAD]), "torch 2.14 and 2.15 give the input itself"
+    assert all(result.verdict is not Verdict.UNAVAILABLE for result in results.values()), results
+
+
 def test_a_command_that_a_fast_linker_cannot_carry_out_is_run_as_torch_made_it(monkeypatch: pytest.MonkeyPatch) -> None:
     asked: list[str] = []
 

@@ -20,7 +20,10 @@ ROOT = Path(__file__).resolve().parents[2]
 COMMANDS: list[tuple[list[str], str]] = [
     (["conformance", "--version"], "0."),
     (["conformance", "list", "-m", "norm.*"], "norm.rmsnorm"),
-    (["conformance", "run", "-b", "inductor", "-t", "cpu", "-m", "norm.rmsnorm", "--record", "run.jsonl"], "0 unexpected"),
+    (
+        ["conformance", "run", "-b", "inductor", "-t", "cpu", "-m", "norm.rmsnorm", "--record", "run.jsonl"],
+        "0 unexpected",
+    ),
     (["conformance", "matrix", "run.jsonl", "-o", "matrix.html"], ""),
     (["conformance", "show", "fusion/inductor/cpu/norm.rmsnorm", "--record", "run.jsonl"], "pass"),
     (["conformance", "diff", "run.jsonl", "run.jsonl"], ""),

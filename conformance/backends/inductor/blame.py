@@ -72,6 +72,8 @@ def _innermost_first(error: BaseException) -> Iterator[BaseException]:
 def around(watch: Watch, wrong: list[oracle.Difference], ref: oracle.Reference) -> Stage:
     """The traced graph, run inside AOTAutograd's wrappers, differs from eager. Is it the graph? Or the wrappers, which know
     from the analysis what to write back and what to give as a view? Or, in training, a pass over the joint graph?"""
+    if watch.emptied:  # there is no earlier form of a program that calls nothing
+        return Stage.POSTGRAD
     kinds = {difference.kind for difference in wrong}
     analysis = "\n".join(watch.payloads("aot_forward_graph_fw_metadata"))
     if kinds == {Kind.LOST_ALIAS}:

@@ -20,7 +20,7 @@ from torch import fx
 from conformance.backends.inductor.cost import Cost, cost_of
 from conformance.backends.inductor.seam import TRACE_LOG, seam
 from conformance.graph_runner import runnable
-from conformance.graphs import copied
+from conformance.graphs import copied, count_ops
 from conformance.seam import Subscription
 from conformance.stage import Stage
 
@@ -89,8 +89,16 @@ class Watch:
     def payloads(self, name: str) -> list[str]:
         return [payload for event, _, payload in self.events if event == name]
 
+    @property
+    def emptied(self) -> bool:
+        """Was there something to compute, of which the joint passes left nothing?"""
+        return bool(count_ops(self.aot)) and bool(self.joint) and not count_ops(self.joint)
+
     def silent_hooks(self, stage: Stage) -> list[str]:
-        """Hooks that serve the stage and were not called although a program was compiled: torch goes another way by now."""
+        """Hooks that serve the stage and were not called although a program was compiled: torch goes another way by now. A program of
+        which the joint passes left nothing goes no further."""
+        if self.emptied:
+            return []
         compiled = any(name in SOURCES for name, _, _ in self.events) or any(
             self.hooks.calls[key] for key in seam.names
         )
