@@ -169,7 +169,7 @@ def test_every_fact_that_a_check_reads_is_given_by_some_backend() -> None:
         assert stage is not None
         read.setdefault(stage.value, set()).update(view.facts.asked)  # type: ignore[attr-defined]
     given: dict[str, set[str]] = {stage.value: set() for stage in STAGES}
-    for file in paths.reports().glob("*.jsonl"):
+    for file in [*paths.reports().glob("*.jsonl"), *paths.reports().glob("archive/*.jsonl")]:
         for line in record.read(file).cells.values():
             given[line["cell"].split("/")[0]] |= {*line.get("observation", {})}
     only_when_wrong = {"recompiled_at"}  # given where a call compiled again that should not have
