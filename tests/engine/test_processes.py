@@ -112,7 +112,7 @@ FATES: list[Fate] = [
 ]
 
 
-@pytest.mark.parametrize("size", [1, 2])
+@pytest.mark.parametrize("size", [2, pytest.param(1, marks=pytest.mark.slow)])
 # Only who is ended by the clock gets a short limit: on a machine that is busy, ten megabytes of output have taken more than five seconds.
 @pytest.mark.parametrize(("fates", "limit"), [(SILENT, 8), (FATES, 120)], ids=["silent", "others"])
 def test_every_job_has_its_own_fate(fates: list[Fate], limit: int, size: int) -> None:

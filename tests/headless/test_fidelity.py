@@ -77,6 +77,7 @@ def test_no_record_is_a_line_with_the_mend(tmp_path: Path) -> None:
 
 
 @pytest.mark.own_process  # processes are forked from one that has compiled nothing
+@pytest.mark.slow
 def test_drawn_graphs_are_the_same_for_the_comparison(tmp_path: Path) -> None:
     """Four of a seed: graphs of the fuzzer, one with gradients, one model."""
     file = tmp_path / "drawn.json.gz"

@@ -121,6 +121,7 @@ def test_training_is_unsupported() -> None:
     assert seen.verdict is Verdict.UNSUPPORTED and "inference only" in seen.reason
 
 
+@pytest.mark.slow
 def test_torch_compile_builds_its_engine_or_falls_back() -> None:
     """`torch.compile(backend="torch_tensorrt")` builds its engine here as well, and says so when it falls back."""
     for name, engines in (("plain", 1), ("unconverted", 0)):
@@ -334,6 +335,7 @@ def test_a_key_that_is_never_the_same() -> None:
         assert made.observe(Stage.CACHE).facts["again"] == {"engine_miss": 1}
 
 
+@pytest.mark.slow
 def test_a_key_that_sees_no_settings() -> None:
     """Torch-TensorRT refuses a hit with other settings of those that it compares (2.14 raises); those that it does not
     compare are served. Both are findings."""
