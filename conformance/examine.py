@@ -178,11 +178,9 @@ class Examination:
         if crashed is Stage.RUNTIME:  # it compiled, so that its earlier forms can say where it went wrong
             crashed = self._ladder(compiled, 0, ref)[0]
         seen = self.found.at(crashed)
-        also = ""
-        if seen.verdict is Verdict.UNAVAILABLE:  # that a hook was not called is no excuse for a crash
-            also = f" ({seen.reason})"
-            seen.verdict, seen.reason = None, ""
+        excuse = _taken_back(seen)
         if seen.verdict is None:
+            also = f" ({excuse})" if excuse else ""
             seen.findings.append(Finding(Kind.CRASH, LADDER, first_line(error) + also))
         return True
 
@@ -351,8 +349,7 @@ class Examination:
 
     def _blame(self, stage: Stage, findings: list[Finding]) -> None:
         seen = self.found.at(stage)
-        if seen.verdict is Verdict.UNAVAILABLE:  # that a hook was not called is no excuse for a wrong result
-            seen.verdict, seen.reason = None, ""
+        _taken_back(seen)
         seen.findings += findings
 
     def _ladder(
@@ -391,6 +388,14 @@ class Beside:
         result = self.fn(*inputs)
         self.kept = self.fn(*self.others)
         return result
+
+
+def _taken_back(seen: Observation) -> str:
+    """That a stage could not be observed, since a hook was not called, excuses neither a crash nor a wrong result there. Returns the reason."""
+    if seen.verdict is not Verdict.UNAVAILABLE:
+        return ""
+    excuse, seen.verdict, seen.reason = seen.reason, None, ""
+    return excuse
 
 
 def _when_replayed(compiled: Compiled) -> Kind | None:
