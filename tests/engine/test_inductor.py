@@ -11,7 +11,7 @@ import torch
 
 from conformance import Contract, Micrograph, Tensor, backends, paths
 from conformance.backends.base import Case
-from conformance.backends.inductor import kernel_store
+from conformance.backends.inductor import cache_stage, kernel_store
 from conformance.backends.inductor.seam import seam
 from conformance.library import load
 from conformance.session import results_here
@@ -160,3 +160,15 @@ class ComplexMade(Micrograph):
 def test_what_is_permitted_is_quiet(micrograph: type[Micrograph]) -> None:
     results = results_here(micrograph, backends.get("inductor"), CPU)
     assert {stage.value: result.reason for stage, result in results.items() if result.verdict is not Verdict.PASS} == {}
+
+
+@pytest.mark.parametrize("number", [2.0, 0.0, 1e16, -3.4e38, 1e300])
+def test_the_number_that_a_key_must_tell_is_another_one(number: float) -> None:
+    """1e16 + 0.5 is 1e16: a cache that served that program was said to be stale."""
+    traced = torch.fx.symbolic_trace(lambda x: x * number)
+    assert cache_stage.changed_constant(traced)
+    assert number not in [arg for node in traced.graph.nodes for arg in node.args]
+
+
+def test_a_number_that_is_not_finite_is_left_as_it_is() -> None:
+    assert not cache_stage.changed_constant(torch.fx.symbolic_trace(lambda x: x.masked_fill(x > 0, float("-inf"))))

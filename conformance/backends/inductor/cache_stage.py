@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import copy
 import json
+import math
 import operator
 import os
 import re
@@ -284,8 +285,9 @@ def changed_constant(gm: torch.fx.GraphModule) -> bool:
             node.op in ("call_function", "call_method") and "dropout" not in called
         ):  # a rate says nothing outside of training
             for index, value in enumerate(node.args):
-                if type(value) is float and abs(value) < 1e30:
-                    node.update_arg(index, value + 0.5)
+                if type(value) is float and math.isfinite(value):
+                    other = value + 0.5
+                    node.update_arg(index, other if other != value else value / 2)  # 1e16 + 0.5 is 1e16
                     gm.recompile()
                     return True
     return False
