@@ -35,6 +35,7 @@ PASS_WRONG_METADATA = declare(
 PASS_LOG = declare("AD004", None, "a transform logs as many matches as it reports")
 PASS_MATCHES = declare("AD005", Stage.FUSION, "fusions match exactly as often as the contract says")
 PASS_INPLACE_ORDER = declare("AD006", None, "no value is read after a fused kernel wrote into it")
+PASS_STREAMS = declare("AD007", Stage.RUNTIME, "work on a second stream waits for what it reads, and is waited for")
 
 # Torch-TensorRT
 DIM_SPECIALIZED = declare("TRT001", Stage.CAPTURE, "a dim that the contract marks dynamic stays symbolic")

@@ -197,3 +197,10 @@ def test_work_for_a_second_stream_is_found_and_agrees(examined, name, transform)
     results = examined(load()[name])
     assert results["runtime"].verdict in (Verdict.PASS, Verdict.FALLBACK), results["runtime"].reason
     assert results["runtime"].observation.facts["multi_stream"][transform] == 1
+
+
+def test_a_layer_that_is_called_twice_is_no_pair_of_products_of_one_input(examined):
+    """multi_stream_mla_attn takes the weight for the input that two products share: the second one reads the first one's result too early."""
+    result = examined(load()["upstream.autodeploy.one_layer_twice"])["runtime"]
+    assert {finding.check for finding in result.findings} == {"AD007"}
+    assert "reads relu on the second stream and does not wait for the main stream" in result.reason

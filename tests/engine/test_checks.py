@@ -103,6 +103,7 @@ MEASURED = {
     "AD004": "tests/autodeploy/test_backend.py",
     "AD005": "tests/autodeploy/test_backend.py",
     "AD006": "tests/autodeploy/test_backend.py",
+    "AD007": "tests/autodeploy/test_recording.py",
     "TRT001": "tests/torch_tensorrt/test_findings.py",
     "TRT002": "tests/torch_tensorrt/test_findings.py",
     "TRT003": "tests/torch_tensorrt/test_findings.py",

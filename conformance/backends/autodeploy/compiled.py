@@ -16,6 +16,7 @@ from conformance.backends.autodeploy.capture import Captured, Unsupported, captu
 from conformance.backends.autodeploy.inplace_hazards import lost_reads, overwritten
 from conformance.backends.autodeploy.passes import Passes, PassResult
 from conformance.backends.autodeploy.runtime import Chosen, compile_backend
+from conformance.backends.autodeploy.stream_hazards import read_too_early
 from conformance.backends.autodeploy.streams import multi_streamed
 from conformance.backends.base import Case, Compiled
 from conformance.backends.inductor.seam import seam as inductor
@@ -25,6 +26,7 @@ from conformance.checks.measured import (
     PASS_MATCHES,
     PASS_METADATA,
     PASS_RAISES,
+    PASS_STREAMS,
     PASS_WRONG_METADATA,
 )
 from conformance.errors import first_line
@@ -232,12 +234,18 @@ class AutoDeployCompiled(Compiled):
             return {}
         known = {node.name for node in self._graphs[Stage.CAPTURE].graph.nodes}
         self._overwritten = overwritten(self._graphs[Stage.CODEGEN], known)
-        self._seen[Stage.RUNTIME].facts["overwrites"] = [f"input {index}" for index in self._overwritten]
+        seen = self._seen[Stage.RUNTIME]
+        seen.facts["overwrites"] = [f"input {index}" for index in self._overwritten]
         ways = {"torch-compile": partial(self._through, "torch-compile")}
         if self._chosen.recorded:
             ways["torch-simple"] = partial(self._through, "torch-simple")
-        streamed, matches = multi_streamed(self.passes, self._graphs[Stage.CODEGEN])
-        self._seen[Stage.RUNTIME].facts["multi_stream"] = matches
+        streamed, results = multi_streamed(self.passes, self._graphs[Stage.CODEGEN])
+        matches = {result.name: result.matches for result in results if result.state == "ran"}
+        seen.facts["multi_stream"] = matches
+        raised = [f"{result.name} failed: {result.reason}" for result in results if result.state == "failed"]
+        seen.findings.extend(Finding(Kind.CRASH, PASS_RAISES, said) for said in raised)
+        early = read_too_early(streamed)
+        seen.findings.extend(Finding(Kind.WRONG_RESULT, PASS_STREAMS, said) for said in early)
         if any(matches.values()):
             ways["multi-stream, torch-simple"] = partial(self._through, "torch-simple", streamed)
             if self._chosen.recorded:

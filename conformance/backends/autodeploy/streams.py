@@ -9,7 +9,7 @@ import torch
 from torch import fx
 
 from conformance.backends.autodeploy import graph
-from conformance.backends.autodeploy.passes import Passes
+from conformance.backends.autodeploy.passes import Passes, PassResult
 
 TRANSFORMS = ("multi_stream_moe", "multi_stream_mla_attn", "multi_stream_gemm")
 PLAIN_LINEARS = ("aten.linear", "auto_deploy.torch_linear_simple")
@@ -24,18 +24,17 @@ BUILT_EXPERTS = (  # what the transform looks for; all but one need the compiled
 )
 
 
-def multi_streamed(passes: Passes, gm: fx.GraphModule) -> tuple[fx.GraphModule, dict[str, int]]:
-    """A copy of the graph with work on a second stream, held together by events, and how often each transform matched.
+def multi_streamed(passes: Passes, gm: fx.GraphModule) -> tuple[fx.GraphModule, list[PassResult]]:
+    """A copy of the graph with work on a second stream, held together by events, and what each transform did.
 
-    They are off in default.yaml. A transform that cannot run here is left out."""
-    known = [name for name in TRANSFORMS if passes.registry.has(name)]
-    twin, matches = graph.copied(gm), {}
-    for name in known:
-        with PLAINLY.get(name, nullcontext)(passes):
-            twin, (result,) = passes.run(twin, {name: {"stage": "compile", "enabled": True}})
-        if result.state == "ran":
-            matches[name] = result.matches
-    return twin, matches
+    They are off in default.yaml. The copy has nothing of a transform that cannot run here, or that failed."""
+    twin, results = graph.copied(gm), []
+    for name in TRANSFORMS:
+        if passes.registry.has(name):
+            with PLAINLY.get(name, nullcontext)(passes):
+                twin, (result,) = passes.run(twin, {name: {"stage": "compile", "enabled": True}})
+            results.append(result)
+    return twin, results
 
 
 @contextmanager
