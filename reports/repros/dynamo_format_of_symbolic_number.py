@@ -1,4 +1,4 @@
-"""A size or an argument that became symbolic, in an f-string with a format: Dynamo fails, or returns the number itself (2.11). pytorch#197093."""
+"""A size or an argument that became symbolic, in an f-string with a format: Dynamo fails, or returns the number (2.11). pytorch#197093."""
 
 import torch
 
