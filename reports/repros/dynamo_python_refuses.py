@@ -1,5 +1,6 @@
 """What Python refuses, and the program catches: Dynamo takes it (arguments for a class without `__init__`, a range with a step of zero, partial
-of a number), or the error ends the call (`__weakref__`, a gradient of another size, a value that an enum has not). pytorch#165385 and neighbours."""
+of a number), or the error ends the call (`__weakref__`, a gradient of another size, a value that an enum has not). pytorch#165385 and
+neighbours."""
 
 import enum
 import functools
