@@ -1,5 +1,5 @@
 """`x[0] = 5.0; return x.clone()` gives the caller's own x: what is written to the copy is written to the input, and a later call changes
-what an earlier one gave. No error."""
+what an earlier one gave. No error. See pytorch#195451."""
 
 import torch
 
