@@ -172,3 +172,11 @@ def test_the_number_that_a_key_must_tell_is_another_one(number: float) -> None:
 
 def test_a_number_that_is_not_finite_is_left_as_it_is() -> None:
     assert not cache_stage.changed_constant(torch.fx.symbolic_trace(lambda x: x.masked_fill(x > 0, float("-inf"))))
+
+
+def test_the_rate_of_a_dropout_is_no_number_that_a_key_must_tell() -> None:
+    graph = torch.fx.Graph()
+    x = graph.placeholder("x")
+    given = (x, x, x, 8, 2, None, None, None, None, False, 0.1)
+    graph.output(graph.call_function(torch.nn.functional.multi_head_attention_forward, given))
+    assert not cache_stage.changed_constant(torch.fx.GraphModule({}, graph))

@@ -281,9 +281,9 @@ def changed_constant(gm: torch.fx.GraphModule) -> bool:
     """Change the first number that the graph computes with; False where there is none."""
     for node in gm.graph.nodes:
         called = getattr(node.target, "__name__", str(node.target))  # a node is named after the variable of the source
-        if (
-            node.op in ("call_function", "call_method") and "dropout" not in called
-        ):  # a rate says nothing outside of training
+        # A rate says nothing outside of training; the first number of multi_head_attention_forward is one, too.
+        rate = "dropout" in called or called == "multi_head_attention_forward"
+        if node.op in ("call_function", "call_method") and not rate:
             for index, value in enumerate(node.args):
                 if type(value) is float and math.isfinite(value):
                     other = value + 0.5
