@@ -19,6 +19,7 @@ CALLS = {
     "threshold": lambda x: F.threshold(x, 0.7, 0.0),
     "hardshrink": lambda x: F.hardshrink(x, 0.7),
     "softshrink": lambda x: F.softshrink(x, 0.7),
+    "logit": lambda x: torch.logit(x, 0.3),
 }
 
 
