@@ -145,11 +145,12 @@ class Session:
     # ------------------------------------------------------------------------------- in the process of one case
 
     def _measure(self, case: PlannedCase, say: Callable[[Any], None]) -> bool:
-        """Measure one case and say its trace. Returns whether this process can do nothing more: its GPU is lost, or a capture that broke
-        off has left it unable to draw random numbers."""
+        """Measure one case and say its trace. Returns whether this process can do nothing more: its GPU is lost, a capture that broke
+        off has left it unable to draw random numbers, or a setting is not what it was before."""
         torch.set_num_threads(self.plan.threads)
         FRESH.prepare()
         micrograph, backend = self.micrographs[case.micrograph], backends.get(case.backend)
+        before = oracle.modes_in_force() | backend.settings_in_force()
         at = [Stage.CAPTURE]
 
         def progress(stage: Stage) -> None:
@@ -172,7 +173,8 @@ class Session:
         if lost and not crashed and at[0] not in trace.unavailable:  # eager may have lost it: then nothing was observed
             trace.at(at[0]).findings.append(Finding(Kind.CRASH, LADDER, f"the CUDA context was lost: {lost}"))
         say(trace)
-        return bool(lost) or (case.target == "cuda" and not oracle.device_draws())
+        changed = oracle.modes_in_force() | backend.settings_in_force() != before
+        return bool(lost) or changed or (case.target == "cuda" and not oracle.device_draws())
 
 
 def preload(places: Iterable[tuple[str, str]]) -> None:

@@ -191,6 +191,10 @@ class Backend(ABC):
         """The tables of private names that the backend relies on, for `doctor` and for the test that takes each name away."""
         return ()
 
+    def settings_in_force(self) -> dict[str, str]:
+        """The compiler's settings of this process. Where a case has left them changed, the next one is measured in another process."""
+        return {}
+
     def settings_changed(self) -> dict[str, str]:
         """What the suite changes in the compiler's settings, each with its reason, for `doctor`."""
         return {}

@@ -147,6 +147,24 @@ def device_draws() -> bool:
     return True
 
 
+def modes_in_force() -> dict[str, str]:
+    """What a program can leave set in its process, and eager and compiled programs behave by."""
+    found: dict[str, object] = {
+        "deterministic algorithms": torch.are_deterministic_algorithms_enabled(),
+        "deterministic algorithms, warnings only": torch.is_deterministic_algorithms_warn_only_enabled(),
+        "new memory is filled": torch.utils.deterministic.fill_uninitialized_memory,
+        "default dtype": torch.get_default_dtype(),
+        "default device": torch.get_default_device(),
+        "gradients": torch.is_grad_enabled(),
+        "inference mode": torch.is_inference_mode_enabled(),
+        "anomaly mode": torch.is_anomaly_enabled(),
+        "precision of float32 products": torch.get_float32_matmul_precision(),
+    }
+    for device in ("cpu", "cuda"):
+        found[f"autocast, {device}"] = torch.is_autocast_enabled(device), torch.get_autocast_dtype(device)
+    return {name: str(value) for name, value in found.items()}
+
+
 def _played_in_double(module: nn.Module, inputs: tuple[Any, ...], program: Callable[[Any], Any]) -> Outcome | None:
     arguments = widened(inputs)
     if arguments is None:

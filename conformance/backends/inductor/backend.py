@@ -148,6 +148,14 @@ class InductorBackend(Backend):
                 stack.enter_context(seam.config.patch(shape_padding=False))
             yield
 
+    def settings_in_force(self) -> dict[str, str]:
+        configs = {part: getattr(seam, key) for part, key in CONFIGS.items() if seam.has(key)}
+        return {
+            f"{part}.{setting}": repr(value)
+            for part, config in configs.items()
+            for setting, value in config.get_config_copy().items()
+        }
+
     def settings_changed(self) -> dict[str, str]:
         return {
             "torch._inductor.config.fallback_random = True": "micrographs that draw random numbers: eager's own ops draw them, "
