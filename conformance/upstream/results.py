@@ -14,6 +14,7 @@ from typing import Any
 from conformance.cell import Cell
 from conformance.expectations import Expectation, Expectations, load
 from conformance.record import SCHEMA
+from conformance.revision import commit
 from conformance.stage import Stage
 from conformance.upstream import stage_map
 from conformance.upstream.checkout import Checkout
@@ -131,6 +132,7 @@ class Results:
         return {
             "schema": SCHEMA,
             "suite": revision(self.folder / f"{suite.name}.toml"),
+            "commit": commit(),
             "env": {
                 **{key: facts.get(key) for key in ("torch", "python", "machine", "system", "cpu", "threads", "gpu")},
                 "backends": {

@@ -12,6 +12,8 @@ from pathlib import Path
 import pytest
 from small_project import Small
 
+from conformance.revision import commit
+
 PLAIN = "tests/test_plain.py"
 
 
@@ -144,6 +146,7 @@ def test_a_resumed_run_runs_only_what_is_left(small: Small) -> None:
     again = small.run(["tests/test_counts.py"], path=path, resume=True)
     assert (small.folder / "ran").read_text() == "01232"
     assert {line["verdict"] for line in again.values()} == {"pass"} and len(again) == 5
+    assert json.loads(path.read_text().splitlines()[0])["commit"] == commit()
 
 
 MEET = """
@@ -184,6 +187,8 @@ RUN = """
 import pathlib, sys
 sys.path[:0] = sys.argv[1:3]
 from small_project import Small
+
+from conformance.revision import commit
 Small.opened(pathlib.Path(sys.argv[3])).run(["tests/test_long.py"], timeout=400.0)
 """
 
