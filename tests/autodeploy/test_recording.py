@@ -9,6 +9,7 @@ from recording import OnCPU, Recorded, pretended
 
 from conformance.backends.autodeploy import AutoDeployBackend
 from conformance.backends.autodeploy.runtime import unrecordable
+from conformance.backends.base import Case
 from conformance.contract import Capture, Contract
 from conformance.examine import examine
 from conformance.expectations import Expectations
@@ -16,7 +17,8 @@ from conformance.inputs import Scalar, Tensor
 from conformance.judge import Judge, is_wrong
 from conformance.library import load
 from conformance.micrograph import Micrograph
-from conformance.target import Target
+from conformance.stage import Stage
+from conformance.target import CPU, Target
 from conformance.verdict import Verdict
 
 CUDA = Target.parse("cuda")
@@ -204,3 +206,10 @@ def test_a_layer_that_is_called_twice_is_no_pair_of_products_of_one_input(examin
     result = examined(load()["upstream.autodeploy.one_layer_twice"])["runtime"]
     assert {finding.check for finding in result.findings} == {"AD007"}
     assert "reads relu on the second stream and does not wait for the main stream" in result.reason
+
+
+def test_it_shows_where_no_gpu_is_pretended(harness) -> None:
+    micrograph = load()["upstream.autodeploy.one_layer_twice"]
+    trace = examine(Case(micrograph, CPU), AutoDeployBackend())
+    result = Judge(Expectations([], {})).results(trace, micrograph)[Stage.RUNTIME]
+    assert {finding.check for finding in result.findings} == {"AD007"}

@@ -229,28 +229,35 @@ class AutoDeployCompiled(Compiled):
         return self._program(*inputs)
 
     def execution_contexts(self) -> Mapping[str, Callable[[], AbstractContextManager[Any]]]:
-        """The other compile backends, and work on two streams: each must give the same."""
-        if self.case.target.name != "cuda" or self._chosen is None:
+        """The other compile backends, and work on two streams: each must give the same. Without a GPU no other way runs, and
+        the graph for two streams is looked at."""
+        if self._chosen is None:
+            return {}
+        streamed, matched = self._for_two_streams()
+        if self.case.target.name != "cuda":
             return {}
         known = {node.name for node in self._graphs[Stage.CAPTURE].graph.nodes}
         self._overwritten = overwritten(self._graphs[Stage.CODEGEN], known)
-        seen = self._seen[Stage.RUNTIME]
-        seen.facts["overwrites"] = [f"input {index}" for index in self._overwritten]
+        self._seen[Stage.RUNTIME].facts["overwrites"] = [f"input {index}" for index in self._overwritten]
         ways = {"torch-compile": partial(self._through, "torch-compile")}
         if self._chosen.recorded:
             ways["torch-simple"] = partial(self._through, "torch-simple")
+        if matched:
+            ways["multi-stream, torch-simple"] = partial(self._through, "torch-simple", streamed)
+            if self._chosen.recorded:
+                ways["multi-stream, torch-cudagraph"] = partial(self._through, "torch-cudagraph", streamed)
+        return ways
+
+    def _for_two_streams(self) -> tuple[fx.GraphModule, bool]:
+        """The graph with work on a second stream, and whether there is any."""
+        seen = self._seen[Stage.RUNTIME]
         streamed, results = multi_streamed(self.passes, self._graphs[Stage.CODEGEN])
         matches = {result.name: result.matches for result in results if result.state == "ran"}
         seen.facts["multi_stream"] = matches
         raised = [f"{result.name} failed: {result.reason}" for result in results if result.state == "failed"]
         seen.findings.extend(Finding(Kind.CRASH, PASS_RAISES, said) for said in raised)
-        early = read_too_early(streamed)
-        seen.findings.extend(Finding(Kind.WRONG_RESULT, PASS_STREAMS, said) for said in early)
-        if any(matches.values()):
-            ways["multi-stream, torch-simple"] = partial(self._through, "torch-simple", streamed)
-            if self._chosen.recorded:
-                ways["multi-stream, torch-cudagraph"] = partial(self._through, "torch-cudagraph", streamed)
-        return ways
+        seen.findings.extend(Finding(Kind.WRONG_RESULT, PASS_STREAMS, said) for said in read_too_early(streamed))
+        return streamed, any(matches.values())
 
     def variants(self) -> Mapping[str, Callable[..., Any]]:
         """The graphs of the other choices of kernels, with what these kernels compute in plain PyTorch."""

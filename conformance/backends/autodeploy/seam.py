@@ -68,6 +68,7 @@ def names(package: str) -> dict[str, Name]:
         "lift_to_meta": Name(f"{graph}:lift_to_meta", TRANSFORMS),
         "propagate_shapes": Name(f"{graph}:run_shape_prop", TRANSFORMS),
         "export_pattern": Name(f"{package}.utils.pattern_matcher:torch_export_to_gm", NO_STAGE),
+        "devices_with_streams": Name(f"{package}.utils.multi_stream_utils:CudaStreamManager.devices", NO_STAGE),
         "linears_side_by_side": Name(f"{package}.transform.library.multi_stream_gemm:_SUPPORTED_LINEAR_OPS", NO_STAGE),
         # Compile backends.
         "compile_backends": Name(f"{package}.compile.compiler:CompileBackendRegistry", PROGRAM),
@@ -101,6 +102,7 @@ def _attribute(owner: Any, name: str) -> dict[str, Any]:
 
 
 ASKED = (
+    "current_device",
     "mem_get_info",
     "memory_stats",
     "memory_reserved",

@@ -31,10 +31,20 @@ def multi_streamed(passes: Passes, gm: fx.GraphModule) -> tuple[fx.GraphModule, 
     twin, results = graph.copied(gm), []
     for name in TRANSFORMS:
         if passes.registry.has(name):
-            with PLAINLY.get(name, nullcontext)(passes):
+            with no_streams_made(passes), PLAINLY.get(name, nullcontext)(passes):
                 twin, (result,) = passes.run(twin, {name: {"stage": "compile", "enabled": True}})
             results.append(result)
     return twin, results
+
+
+@contextmanager
+def no_streams_made(passes: Passes) -> Iterator[None]:
+    """Without a GPU the graph is made and looked at, not run: its device passes for one that has its streams."""
+    table = passes.loaded.seam
+    with ExitStack() as stack:
+        if not torch.cuda.is_available() and table.has("devices_with_streams"):
+            stack.enter_context(table.replace(devices_with_streams=[0]))
+        yield
 
 
 @contextmanager
