@@ -36,6 +36,7 @@ PR_SET_PDEATHSIG = 1
 GRACE = 1.0  # seconds that a process has to write down where it hangs, before it is killed
 TICK = 1.0  # seconds between two looks at memory
 OUTPUT_KEPT = 16_384  # bytes of what a process printed
+LAST_READS = 4  # more than a pipe holds; what a process started may go on printing
 HEAD = struct.Struct("!Q")
 
 
@@ -234,6 +235,9 @@ class Pool:
     # --------------------------------------------------------------------------------------------- ending
 
     def _ended(self, process: _Process) -> Iterator[Event]:
+        for _ in range(LAST_READS):
+            if process.output >= 0 and _readable(process.output):
+                self._take_output(process)  # what it printed last, which may say why it ended
         status = self._reap(process)
         death = _death(process, status) if process.job is not None else None
         shutil.rmtree(process.scratch, ignore_errors=True)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import re
+import selectors
 import signal
 import subprocess
 import sys
@@ -338,3 +339,21 @@ def test_a_backward_pass_in_a_process_forked_twice() -> None:
     asked = [sys.executable, "-c", BACKWARD]
     done = subprocess.run(asked, cwd=paths.PACKAGE.parent, capture_output=True, text=True, timeout=300)
     assert done.stdout.split() == ["pass"] * 5, done.stdout + done.stderr[-2000:]
+
+
+class ResultsFirst(selectors.DefaultSelector):
+    """The end of a process is seen before what it printed."""
+
+    def select(self, timeout: float | None = None) -> Any:
+        time.sleep(1.0)  # by then it has ended
+        return sorted(super().select(timeout), key=lambda event: event[0].fd == event[0].data.output)
+
+
+def test_what_a_process_printed_last_is_told_whatever_is_read_first(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(selectors, "DefaultSelector", ResultsFirst)
+
+    def ends(say: Any) -> None:
+        raise RuntimeError("no such file")
+
+    (death,) = [event.death for event in Pool(1, limit=60).run([Job("ends", ends)]) if event.death]
+    assert "no such file" in death.reason
