@@ -187,8 +187,6 @@ RUN = """
 import pathlib, sys
 sys.path[:0] = sys.argv[1:3]
 from small_project import Small
-
-from conformance.revision import commit
 Small.opened(pathlib.Path(sys.argv[3])).run(["tests/test_long.py"], timeout=400.0)
 """
 

@@ -12,6 +12,7 @@ from dataclasses import dataclass, field
 
 from torch import fx
 
+from conformance.backends.autodeploy.graph import op_name
 from conformance.torch_seam import OpOverload, schema_of
 
 MAIN, AUX = "the main stream", "the second stream"
@@ -35,7 +36,7 @@ def read_too_early(gm: fx.GraphModule) -> list[str]:
     """Each node that reads, on one stream, what the other may still be computing."""
     streams, found = _Streams(), []
     for index, node in enumerate(gm.graph.nodes):
-        name = _name(node)
+        name = op_name(node.target)
         if node.op not in ("call_function", "call_method", "call_module"):
             continue  # inputs and weights are there before the graph starts
         if name == "record_event_passthrough":
@@ -49,8 +50,9 @@ def read_too_early(gm: fx.GraphModule) -> list[str]:
         elif name == "wait_aux_stream_passthrough":
             streams.waited[MAIN] = max(streams.waited[MAIN], streams.recorded[AUX])
         else:
-            stream = AUX if _is_aux(node) else streams.on
-            if _is_aux(node):
+            stream = streams.on
+            if name.endswith("_aux"):
+                stream = AUX
                 streams.waited[AUX] = max(streams.waited[AUX], streams.recorded[MAIN])
             found += [
                 f"{node.name} reads {value.name} on {stream} and does not wait for {streams.made[value][0]}"
@@ -63,14 +65,6 @@ def read_too_early(gm: fx.GraphModule) -> list[str]:
         if places:
             streams.made[node] = max(places, key=lambda place: place[1])
     return found
-
-
-def _is_aux(node: fx.Node) -> bool:
-    return _name(node).removesuffix(".default").endswith("_aux")
-
-
-def _name(node: fx.Node) -> str:
-    return str(getattr(node.target, "__name__", node.target))
 
 
 def _gives_a_view(node: fx.Node) -> bool:
