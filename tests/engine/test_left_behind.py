@@ -14,6 +14,8 @@ from conformance.session import Session
 pytestmark = pytest.mark.own_process  # settings are left changed
 
 MICROGRAPHS = '''
+import os
+
 import torch
 from conformance import Contract, Micrograph, Tensor
 
@@ -44,6 +46,14 @@ class NoGradients(Tidy):
         return run(x)
 
 
+class Libdevice(Tidy):
+    """As torch 2.14 does on a GPU with emulate_precision_casts."""
+
+    def play(self, run, x):
+        os.environ["TRITON_LIBDEVICE_PATH"] = "elsewhere"
+        return run(x)
+
+
 class Raises(Tidy):
     """It gives up half-way."""
 
@@ -60,6 +70,13 @@ def test_a_case_that_leaves_a_setting_changed_ends_its_process(name: str, ends: 
     (tmp_path / "left.py").write_text(MICROGRAPHS)
     session = Session(Plan((), micrographs=str(tmp_path), baseline=False))
     assert session._measure(PlannedCase("eager", "cpu", f"left.{name}"), lambda said: None) is ends
+
+
+def test_so_does_one_that_leaves_another_libdevice(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("TRITON_LIBDEVICE_PATH", "here")
+    (tmp_path / "left.py").write_text(MICROGRAPHS)
+    session = Session(Plan((), micrographs=str(tmp_path), baseline=False))
+    assert session._measure(PlannedCase("inductor", "cpu", "left.libdevice"), lambda said: None)
 
 
 def test_settings_of_a_compiler_are_among_them() -> None:

@@ -150,11 +150,13 @@ class InductorBackend(Backend):
 
     def settings_in_force(self) -> dict[str, str]:
         configs = {part: getattr(seam, key) for part, key in CONFIGS.items() if seam.has(key)}
-        return {
+        found = {
             f"{part}.{setting}": repr(value)
             for part, config in configs.items()
             for setting, value in config.get_config_copy().items()
         }
+        # torch 2.14 sets it for the rest of a process once emulate_precision_casts was on, and saved graphs are valid for one libdevice only.
+        return found | {"TRITON_LIBDEVICE_PATH": os.environ.get("TRITON_LIBDEVICE_PATH", "")}
 
     def settings_changed(self) -> dict[str, str]:
         return {
