@@ -148,14 +148,22 @@ PARTS: dict[str, Callable[[list[str]], list[Row]]] = {
 
 
 @click.command("bench")
-@click.option("-m", "--micrograph", "glob", default="[nmp][oau]*.[a-m]*", metavar="GLOB", help="what to measure on")
+@click.option(
+    "-m",
+    "--micrograph",
+    "globs",
+    default=("[nmp][oau]*.[a-m]*",),
+    multiple=True,
+    metavar="GLOB",
+    help="what to measure on",
+)
 @click.option("--part", type=click.Choice(list(PARTS)), multiple=True, help="only these parts (default: trace, suite)")
 @click.option("--json", "as_json", is_flag=True, help="print the numbers as JSON")
-def bench(glob: str, part: tuple[str, ...], as_json: bool) -> int:
+def bench(globs: tuple[str, ...], part: tuple[str, ...], as_json: bool) -> int:
     """Traced ÷ bare compile; the suite ÷ bare compiles; start-up; scaling with workers; the cost of each stage. Ratios of one run."""
     from conformance.library import load
 
-    names = select(load(), glob, "micrograph")
+    names = select(load(), globs, "micrograph")
     rows: list[Row] = []
     progress = Console(stderr=True)
     for name in part or ("trace", "suite"):

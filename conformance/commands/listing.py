@@ -16,12 +16,14 @@ from conformance.stage import STAGES
 
 
 @click.command("list")
-@click.option("-m", "--micrograph", "glob", default="*", metavar="GLOB", help="only these, e.g. 'norm.*'")
+@click.option(
+    "-m", "--micrograph", "globs", default=("*",), multiple=True, metavar="GLOB", help="only these, e.g. 'norm.*'"
+)
 @click.option("--micrographs", "folder", default=None, metavar="DIR", help="where micrographs are")
 @click.option("--checks", "what", flag_value="checks", help="the checks, with their IDs")
 @click.option("--cells", "what", flag_value="cells", help="every cell, one a line")
 @click.option("--json", "as_json", is_flag=True, help="for machines")
-def listing(glob: str, folder: str, what: str | None, as_json: bool) -> None:
+def listing(globs: tuple[str, ...], folder: str, what: str | None, as_json: bool) -> None:
     """Micrographs with their contracts; --checks, --cells."""
     if what == "checks":
         from conformance.checks import all_checks
@@ -33,7 +35,7 @@ def listing(glob: str, folder: str, what: str | None, as_json: bool) -> None:
     from conformance.library import load
 
     library = load(folder)
-    chosen = {name: library[name] for name in select(library, glob, "micrograph")}
+    chosen = {name: library[name] for name in select(library, globs, "micrograph")}
     if what == "cells":
         from conformance import backends
 

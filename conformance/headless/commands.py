@@ -15,8 +15,9 @@ def _options(command: Callable[..., Any]) -> Callable[..., Any]:
         click.option(
             "-m",
             "--micrograph",
-            "glob",
-            default="*",
+            "globs",
+            default=("*",),
+            multiple=True,
             metavar="GLOB",
             help="of the library, e.g. 'norm.*' (default: all)",
         ),
@@ -60,11 +61,13 @@ def fidelity() -> None:
     help="so many graphs and models that nobody chose, in place of a library",
 )
 @click.option("--seed", default=0, type=click.IntRange(0), help="of those: other seeds, other graphs")
-def record(file: Path, glob: str, folder: Path | None, target: str, workers: int, generated: int, seed: int) -> int:
+def record(
+    file: Path, globs: tuple[str, ...], folder: Path | None, target: str, workers: int, generated: int, seed: int
+) -> int:
     """Write down the kernels of a machine with a GPU (FILE.json, or FILE.json.gz)."""
     from conformance.headless.fidelity import Chosen, record_here
 
-    said = record_here(file, Chosen(glob, folder, generated, seed), target, workers, _progress)
+    said = record_here(file, Chosen(globs, folder, generated, seed), target, workers, _progress)
     click.echo(said)
     return 0
 
@@ -72,13 +75,13 @@ def record(file: Path, glob: str, folder: Path | None, target: str, workers: int
 @fidelity.command("compare")
 @click.argument("files", nargs=-1, required=True, type=click.Path(path_type=Path))
 @_options
-def compare(files: tuple[Path, ...], glob: str, folder: Path | None, target: str, workers: int) -> int:
+def compare(files: tuple[Path, ...], globs: tuple[str, ...], folder: Path | None, target: str, workers: int) -> int:
     """Make the same kernels here, and show each difference; exit 1 if there is one."""
     from conformance.headless.fidelity import Chosen, Compared, compare_here, summary
 
     found: list[Compared] = []
     for file in files:
-        found += compare_here(file, Chosen(glob, folder), target, workers, _progress)
+        found += compare_here(file, Chosen(globs, folder), target, workers, _progress)
     for one in found:
         if not one.equal:
             click.echo(f"{one.micrograph} {one.kernel}\n{one.diff}\n")

@@ -175,7 +175,7 @@ def comparable(record: dict[str, Any]) -> str:
 class Chosen:
     """Which graphs: those of a library, or those that are drawn."""
 
-    glob: str = "*"
+    globs: tuple[str, ...] = ("*",)
     folder: Path | None = None
     generated: int = 0
     seed: int = 0
@@ -184,7 +184,7 @@ class Chosen:
         if self.generated:
             return dict(drawn(self.generated, self.seed))
         library = load(self.folder)
-        return {name: partial(library.__getitem__, name) for name in select(list(library), self.glob, "micrograph")}
+        return {name: partial(library.__getitem__, name) for name in select(list(library), self.globs, "micrograph")}
 
     def told(self) -> dict[str, Any]:
         """What a record says of it, so that the comparison draws the same."""

@@ -228,7 +228,15 @@ def _moved(
 @click.option("--url", help="where upstream knows of it (default: the micrograph's own report)")
 @click.option("--repro", type=click.Path(path_type=Path), help="or a repro of our own")
 @click.option("--why", help="one sentence (default: the finding's own)")
-@click.option("-m", "--micrograph", "glob", default="*", metavar="GLOB", help="of records: only these micrographs")
+@click.option(
+    "-m",
+    "--micrograph",
+    "globs",
+    default=("*",),
+    multiple=True,
+    metavar="GLOB",
+    help="of records: only these micrographs",
+)
 @click.option(
     "--folder",
     type=click.Path(path_type=Path),
@@ -253,7 +261,7 @@ def expect(
     url: str | None,
     repro: Path | None,
     why: str | None,
-    glob: str,
+    globs: tuple[str, ...],
     folder: Path | None,
     yes: bool,
     when: str | None,
@@ -265,7 +273,7 @@ def expect(
         raise UsageError(f"no repro {repro}")
     if len(subjects) > 1 or Path(subjects[0]).is_file():
         link = f'url = "{url}"' if url else f'repro = "{repro}"' if repro else ""
-        return _expect_records([Path(one) for one in subjects], folder, glob, link, why or "", yes)
+        return _expect_records([Path(one) for one in subjects], folder, globs, link, why or "", yes)
     from conformance.triage.expect import add
 
     if not url and not repro:
@@ -275,14 +283,16 @@ def expect(
     return 0
 
 
-def _expect_records(records: list[Path], folder: Path | None, glob: str, link: str, why: str, yes: bool) -> int:
+def _expect_records(
+    records: list[Path], folder: Path | None, globs: tuple[str, ...], link: str, why: str, yes: bool
+) -> int:
     """Show what would change, then write it."""
     import difflib
 
     from conformance import paths
     from conformance.triage.expect_records import changes
 
-    changed, linkless = changes(records, folder or paths.expectations(), glob, link, why)
+    changed, linkless = changes(records, folder or paths.expectations(), globs, link, why)
     for file, after in changed.items():
         before = file.read_text("utf-8").splitlines(keepends=True) if file.exists() else []
         click.echo(

@@ -98,8 +98,8 @@ def _minor(version: Version) -> str:
 # -------------------------------------------------------------------------------------------------------- from records
 
 
-def histories(records: Iterable[Path], glob: str = "*") -> dict[str, History]:
-    """What the records say of each cell whose micrograph matches the glob."""
+def histories(records: Iterable[Path], globs: tuple[str, ...] = ("*",)) -> dict[str, History]:
+    """What the records say of each cell whose micrograph matches one of the globs."""
     found: dict[str, History] = {}
     runs = sorted((read(path) for path in records), key=lambda run: _torch(run))
     for run in runs:
@@ -107,7 +107,7 @@ def histories(records: Iterable[Path], glob: str = "*") -> dict[str, History]:
             name = DESCRIBED.sub("/sm_*/", cell)
             _, backend, _, micrograph = name.split("/", 3)
             fact = fact_of(line)
-            if fact is None or not fnmatchcase(micrograph, glob):
+            if fact is None or not any(fnmatchcase(micrograph, glob) for glob in globs):
                 continue
             package, version = _version(run, backend)
             history = found.setdefault(name, History(package))
@@ -278,12 +278,12 @@ def _alike(cell: str, fact: str, entries: list[Entry]) -> Entry | None:
 
 
 def changes(
-    records: Iterable[Path], folder: Path, glob: str, link: str = "", why: str = ""
+    records: Iterable[Path], folder: Path, globs: tuple[str, ...], link: str = "", why: str = ""
 ) -> tuple[dict[Path, str], list[str]]:
     """The files that change, with their new text, and the cells that were left out for want of a link."""
-    measured = histories(records, glob)
+    measured = histories(records, globs)
     if not measured:
-        raise UsageError(f"the records hold no cell of a micrograph {glob!r} that was seen")
+        raise UsageError(f"the records hold no cell of a micrograph {' or '.join(globs)} that was seen")
     homes = {cell: home for cell, home in _homes(folder).items() if cell in measured}
     files: dict[Path, dict[str, History]] = {}
     for cell, history in measured.items():

@@ -43,6 +43,11 @@ def mine(folder: Path, text: str = MICROGRAPH, **more: str) -> list[str]:
     return ["--micrographs", str(home), "--expectations", str(folder)]
 
 
+def test_every_glob_counts(capsys: pytest.CaptureFixture[str]) -> None:
+    code, out, _ = conformance(capsys, "list", "-m", "norm.rmsnorm", "-m", "mlp.swiglu")
+    assert code == 0 and "norm.rmsnorm" in out and "mlp.swiglu" in out and "norm.layernorm" not in out
+
+
 @pytest.mark.parametrize(
     ("args", "says"),
     [

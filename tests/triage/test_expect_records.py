@@ -37,7 +37,7 @@ def records(
 
 def written(folder: Path, made: list[Path], **options: str) -> list[expectations.Expectation]:
     folder.mkdir(exist_ok=True)
-    changed, _ = changes(made, folder, options.pop("glob", "*"), **options)
+    changed, _ = changes(made, folder, options.pop("globs", ("*",)), **options)
     for file, text in changed.items():
         file.write_text(text, "utf-8")
     return expectations.load(folder).entries
@@ -103,7 +103,7 @@ def test_a_condition_that_says_the_same_is_left_alone(tmp_path: Path) -> None:
     written(folder, made)
     file = folder / "upstream_mutation.toml"
     file.write_text(file.read_text().replace("torch>=2.11,<2.13", "torch<2.12.5"))
-    assert changes(made, folder, "*") == ({}, [])
+    assert changes(made, folder, ("*",)) == ({}, [])
 
 
 def test_what_no_longer_fails_is_removed_and_what_was_not_measured_stays(tmp_path: Path) -> None:
@@ -132,7 +132,7 @@ def test_another_kind_or_micrograph_says_nothing_of_the_link(tmp_path: Path) -> 
     )
     other = records(tmp_path, "wrong_result", ".", ".", ".", cell=f"{CELL}_more", upstream=())
     crash = records(tmp_path, "crash", ".", ".", ".", cell=CELL.replace("/cpu/", "/cuda/"), upstream=())
-    assert changes([*other, *crash], folder, "*")[1] == [f"{CELL}_more", CELL.replace("/cpu/", "/cuda/")]
+    assert changes([*other, *crash], folder, ("*",))[1] == [f"{CELL}_more", CELL.replace("/cpu/", "/cuda/")]
 
 
 def test_an_entry_is_of_every_described_gpu(tmp_path: Path) -> None:
@@ -153,14 +153,14 @@ def test_an_entry_of_releases_that_were_not_recorded_stays(tmp_path: Path) -> No
 
 def test_a_cell_without_a_report_is_left_out_and_named(tmp_path: Path) -> None:
     made = records(tmp_path, "wrong_result", ".", ".", ".", upstream=())
-    assert changes(made, tmp_path / "e", "*") == ({}, [CELL])
+    assert changes(made, tmp_path / "e", ("*",)) == ({}, [CELL])
     (entry,) = written(tmp_path / "e", made, link='repro = "reports/repros/one.py"')
     assert entry.url == "reports/repros/one.py"
 
 
 def test_records_that_hold_nothing_of_it_are_a_mistake(tmp_path: Path) -> None:
     with pytest.raises(UsageError, match="hold no cell of a micrograph"):
-        changes(records(tmp_path, ".", ".", ".", "."), tmp_path, "norm.*")
+        changes(records(tmp_path, ".", ".", ".", "."), tmp_path, ("norm.*",))
 
 
 def test_the_files_of_the_suite_are_read_and_written_without_loss() -> None:
