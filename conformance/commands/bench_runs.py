@@ -118,12 +118,29 @@ def scaling(names: list[str]) -> list[Row]:
             rows.append(
                 (f"-n 1 ÷ -n {number}, {len(names)} micrographs, {cores} cores", alone.whole / beside.whole, goal)
             )
-            other = sum(told(alone.lines.get(cell)) != told(line) for cell, line in beside.lines.items())
-            rows.append((f"cells that say something else with -n {number}, of {len(alone.lines)}", float(other), "0"))
+            others = [cell for cell, line in beside.lines.items() if told(alone.lines.get(cell)) != told(line)]
+            example = (
+                f" ({others[0]}: {differs(alone.lines.get(others[0]), beside.lines[others[0]])})" if others else ""
+            )
+            what = f"cells that say something else with -n {number}, of {len(alone.lines)}{example}"
+            rows.append((what, float(len(others)), "0"))
         rows += _stages(alone.lines)
         largest = resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss / 1024
         rows.append(("memory of the largest process, MiB", largest, ""))
     return rows
+
+
+def differs(one: dict[str, Any] | None, other: dict[str, Any]) -> str:
+    """Where two lines of one cell part, and what each says there."""
+    if one is None:
+        return "one run has no such cell"
+    for name in sorted(one.keys() | other.keys()):
+        before, after = told(one).get(name), told(other).get(name)
+        if before != after:
+            if isinstance(before, dict) and isinstance(after, dict):
+                return f"{name}.{differs(before, after)}"
+            return f"{name} {before} → {after}"
+    return "nothing"
 
 
 def told(line: dict[str, Any] | None) -> Any:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from conformance.commands.bench_runs import _stages, told
+from conformance.commands.bench_runs import _stages, differs, told
 
 
 def test_times_do_not_count_and_facts_do() -> None:
@@ -12,6 +12,12 @@ def test_times_do_not_count_and_facts_do() -> None:
     assert told(line) == told(slower)
     assert told(line) != told(other)
     assert told(line) != told(None)
+
+
+def test_a_difference_is_named() -> None:
+    line = {"cell": "c", "seconds": 1.0, "observation": {"kernels": 2, "seconds": 0.5}}
+    assert differs(line, {"cell": "c", "seconds": 9.0, "observation": {"kernels": 3}}) == "observation.kernels 2 → 3"
+    assert differs(None, line) == "one run has no such cell"
 
 
 def test_shares_of_the_stages() -> None:

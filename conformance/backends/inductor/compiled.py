@@ -229,7 +229,8 @@ class InductorCompiled(Compiled):
             "guards": guard_probes.guard_kinds(guard_texts),
             "ops": graphs.count_ops(self.watch.captured),
         }
-        texts = numbered("graph", [graphs.text(g) for g in self.watch.captured]) | numbered("guards", guard_texts)
+        guards = [guard_probes.without_addresses(text) for text in guard_texts]
+        texts = numbered("graph", [graphs.text(g) for g in self.watch.captured]) | numbered("guards", guards)
         return Observation(facts, texts)
 
     def recapture(self) -> dict[str, Any]:

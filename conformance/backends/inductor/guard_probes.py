@@ -5,6 +5,7 @@ Guards are Dynamo's and are the same whatever compiles the graph, so that a prob
 
 from __future__ import annotations
 
+import re
 from collections import Counter
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, contextmanager
@@ -188,3 +189,12 @@ def guard_kinds(texts: list[str]) -> dict[str, int]:
                 if kind.isupper() or kind.replace("_", "").isupper():
                     kinds[kind] += 1
     return dict(sorted(kinds.items()))
+
+
+ADDRESS = re.compile(r"(___check_(?:obj|type)_id\(.*?, )\d+(?=\))|( at )0x[0-9a-f]+")
+LATENCY = re.compile(r"^Guard latency = .*\n?", re.MULTILINE)
+
+
+def without_addresses(text: str) -> str:
+    """A guard tree as every process writes it: the addresses of objects and what a check took are those of one process."""
+    return LATENCY.sub("", ADDRESS.sub(lambda found: f"{found[1] or found[2]}…", text))
