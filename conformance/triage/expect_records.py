@@ -60,20 +60,34 @@ class Entry:
 
 @dataclass
 class History:
-    """What became of one cell in the releases that were recorded, oldest first."""
+    """What became of one cell in the releases that were recorded, on each machine."""
 
     package: str  # whose version counts: `torch`, or the backend's own
-    facts: dict[Version, str] = field(default_factory=dict)  # release → the fact; "" where the cell passed
+    facts: dict[tuple[Version, str], str] = field(default_factory=dict)  # release and machine → the fact; "": it passed
     reasons: dict[str, str] = field(default_factory=dict)  # fact → what the newest release showed
     links: tuple[str, ...] = ()
 
-    def spans(self, fact: str) -> list[str]:
-        """The versions in which this fact was measured, as conditions. Releases in which the cell was not seen are passed over."""
+    def conditions(self, fact: str) -> list[str]:
+        """Where this fact was measured. Machines are named only where they disagree about a release: code for another processor can lack a
+        defect."""
+        said: dict[Version, set[str]] = {}
+        for (release, _), one in self.facts.items():
+            said.setdefault(release, set()).add(one)
+        if all(len(facts) == 1 for facts in said.values()):
+            return self._spans(fact, {release: facts.pop() for release, facts in said.items()})
+        return [
+            f"{span}; machine == {machine}"
+            for machine in sorted({machine for _, machine in self.facts})
+            for span in self._spans(fact, {one[0]: its for one, its in self.facts.items() if one[1] == machine})
+        ]
+
+    def _spans(self, fact: str, facts: Mapping[Version, str]) -> list[str]:
+        """The versions with this fact, as conditions. Releases in which the cell was not seen are passed over."""
         found: list[str] = []
         first: Version | None = None
-        releases = sorted(self.facts)
+        releases = sorted(facts)
         for release in releases:
-            if self.facts[release] == fact:
+            if facts[release] == fact:
                 first = first or release
             elif first:
                 found.append(
@@ -105,13 +119,14 @@ def histories(records: Iterable[Path], globs: tuple[str, ...] = ("*",)) -> dict[
     for run in runs:
         for cell, line in run.cells.items():
             name = DESCRIBED.sub("/sm_*/", cell)
-            _, backend, _, micrograph = name.split("/", 3)
+            _, backend, target, micrograph = name.split("/", 3)
             fact = fact_of(line)
             if fact is None or not any(fnmatchcase(micrograph, glob) for glob in globs):
                 continue
             package, version = _version(run, backend)
             history = found.setdefault(name, History(package))
-            history.facts[version] = fact or history.facts.get(version, "")  # of two described GPUs, what failed
+            release = version, str(run.header["env"].get("machine", "")) if target == "cpu" else ""
+            history.facts[release] = fact or history.facts.get(release, "")  # of two described GPUs, what failed
             history.links = tuple(line.get("upstream", ())) or history.links
             if fact:
                 history.reasons[fact] = _reason(line)
@@ -205,7 +220,7 @@ def update(text: str, measured: Mapping[str, History], link: str = "", why: str 
         (cell, fact, span)
         for cell, history in measured.items()
         for fact in history.reasons
-        for span in history.spans(fact)
+        for span in history.conditions(fact)
     }
     kept: list[Entry] = []
     for entry in old:
@@ -223,17 +238,18 @@ def update(text: str, measured: Mapping[str, History], link: str = "", why: str 
 
 def _measured(entry: Entry, history: History) -> bool:
     """Was the cell seen in one of the releases that the entry is about?"""
-    return any(_holds(entry.when, history.package, version) for version in history.facts)
+    return any(_holds(entry.when, history.package, *release) for release in history.facts)
 
 
 def _same(entry: Entry, span: str, cells: tuple[str, ...], measured: Mapping[str, History]) -> bool:
     """Does the condition that stands there say the same of every release that was recorded?"""
-    seen = [(history.package, version) for cell in cells for history in (measured[cell],) for version in history.facts]
+    seen = [(history.package, *release) for cell in cells for history in (measured[cell],) for release in history.facts]
     return all(_holds(entry.when, *one) == _holds(span, *one) for one in seen)
 
 
-def _holds(when: str, package: str, version: Version) -> bool:
-    return expectations.Expectation("", "", "", when, "", "", "the entry").holds({package: version.public})
+def _holds(when: str, package: str, version: Version, machine: str) -> bool:
+    known = {package: version.public, "machine": machine}
+    return expectations.Expectation("", "", "", when, "", "", "the entry").holds(known)
 
 
 def _made(

@@ -19,7 +19,11 @@ CELL = "codegen/inductor/cpu/upstream.mutation.one"
 
 
 def records(
-    tmp_path: Path, *states: str, cell: str = CELL, upstream: tuple[str, ...] = ("pytorch/pytorch#7",)
+    tmp_path: Path,
+    *states: str,
+    cell: str = CELL,
+    upstream: tuple[str, ...] = ("pytorch/pytorch#7",),
+    machine: str = "x86_64",
 ) -> list[Path]:
     """A record a release: `.` passes, a kind fails, `crash` is an error, `blocked` and `fallback` are verdicts."""
     made = []
@@ -29,7 +33,7 @@ def records(
         findings = [{"kind": kind, "check": "LAD001", "detail": f"seen on {release}"} for kind in kinds]
         line = {"cell": cell, "verdict": verdict, "reason": "", "findings": findings, "upstream": list(upstream)}
         path = tmp_path / f"{release}-{len(list(tmp_path.iterdir()))}.jsonl"
-        header = {"schema": "conformance/1", "suite": "x", "env": {"torch": f"{release}+cpu"}}
+        header = {"schema": "conformance/1", "suite": "x", "env": {"torch": f"{release}+cpu", "machine": machine}}
         path.write_text(json.dumps(header) + "\n" + json.dumps(line) + "\n")
         made.append(path)
     return made
@@ -41,6 +45,35 @@ def written(folder: Path, made: list[Path], **options: str) -> list[expectations
     for file, text in changed.items():
         file.write_text(text, "utf-8")
     return expectations.load(folder).entries
+
+
+def test_machines_are_named_where_they_disagree(tmp_path: Path) -> None:
+    """Code for one processor has the defect, code for the other has not; of 2.12 and 2.13 the other machine says nothing."""
+    x86 = records(tmp_path, "wrong_result", "wrong_result", "wrong_result", "wrong_result")
+    other = records(tmp_path, "wrong_result", "blocked", "blocked", ".", machine="aarch64")
+    entries = written(tmp_path / "e", [*x86, *other])
+    assert [entry.when for entry in entries] == [
+        "torch>=2.11,<2.15; machine == aarch64",
+        "torch>=2.11,<2.16; machine == x86_64",
+    ]
+    assert written(tmp_path / "e", [*other, *x86]) == entries
+    assert not any(entry.holds({"torch": "2.15.0", "machine": "aarch64"}) for entry in entries)
+
+
+def test_machines_that_agree_are_not_named(tmp_path: Path) -> None:
+    x86 = records(tmp_path, "wrong_result", "wrong_result", ".", ".")
+    other = records(tmp_path, "wrong_result", "blocked", "blocked", ".", machine="aarch64")
+    assert [entry.when for entry in written(tmp_path / "e", [*x86, *other])] == ["torch>=2.11,<2.13"]
+
+
+def test_an_entry_of_one_machine_becomes_one_of_that_machine(tmp_path: Path) -> None:
+    """Words that a person wrote stay."""
+    x86 = records(tmp_path, "wrong_result", "wrong_result", "wrong_result", "wrong_result")
+    written(tmp_path / "e", x86, why="the vector code has it")
+    entries = written(tmp_path / "e", [*x86, *records(tmp_path, ".", ".", ".", ".", machine="aarch64")])
+    assert [(entry.when, entry.why) for entry in entries] == [
+        ("torch>=2.11,<2.16; machine == x86_64", "the vector code has it")
+    ]
 
 
 @pytest.mark.parametrize(
