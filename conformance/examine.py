@@ -176,7 +176,7 @@ class Examination:
         if crashed is None or error is None:
             return False
         if crashed is Stage.RUNTIME:  # it compiled, so that its earlier forms can say where it went wrong
-            crashed = self._ladder(compiled, 0, ref)[0]
+            crashed = self._ladder(compiled, 0, ref, [])[0]
         seen = self.found.at(crashed)
         excuse = _taken_back(seen)
         if seen.verdict is None:
@@ -336,14 +336,14 @@ class Examination:
         differences = oracle.compare(outcome, ref)
         if not differences:
             return False
-        stage, found = self._ladder(compiled, seed, ref, **sizes)
+        stage, found = self._ladder(compiled, seed, ref, differences, **sizes)
         details = [Finding((not found and kind) or d.kind, LADDER, f"{when}: {d}") for d in (found or differences)[:3]]
         self._blame(stage, details)
         return True
 
     def _climb(self, compiled: Compiled, seed: int, ref: oracle.Reference) -> None:
         """Where the program itself cannot run here, its earlier forms still can."""
-        stage, found = self._ladder(compiled, seed, ref)
+        stage, found = self._ladder(compiled, seed, ref, [])
         if found:
             self._blame(stage, [Finding(d.kind, LADDER, str(d)) for d in found[:3]])
 
@@ -353,9 +353,10 @@ class Examination:
         seen.findings += findings
 
     def _ladder(
-        self, compiled: Compiled, seed: int, ref: oracle.Reference, **sizes: int
+        self, compiled: Compiled, seed: int, ref: oracle.Reference, wrong: list[oracle.Difference], **sizes: int
     ) -> tuple[Stage, list[oracle.Difference]]:
-        """The first stage whose program differs from eager, and in what; the runtime stage if none of the earlier ones does."""
+        """The first stage whose program differs from eager, and in what; the runtime stage if none of the earlier ones does. `wrong` is how
+        the compiled program differs, as far as it could run."""
         for stage in GRAPH_STAGES:
             program = compiled.at(stage)
             if program is None or stage not in self.found.observations:
@@ -363,7 +364,7 @@ class Examination:
             outcome = self.call(program, seed, **sizes)
             if isinstance(outcome.error, CannotRun):
                 continue
-            found = oracle.compare(outcome, ref, strides=stage is Stage.CODEGEN)
+            found = oracle.compare(outcome, ref) if stage is Stage.CODEGEN else oracle.compare_form(outcome, ref, wrong)
             if found and stage is Stage.CODEGEN and self._right_unfused(compiled, seed, ref, **sizes):
                 return Stage.FUSION, found
             if found:

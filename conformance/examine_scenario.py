@@ -90,7 +90,7 @@ class ScenarioExamination(Examination):
         """A program that cannot be played as it is cannot be played in its earlier forms either."""
 
     def _ladder(
-        self, compiled: Compiled, seed: int, ref: oracle.Reference, **sizes: int
+        self, compiled: Compiled, seed: int, ref: oracle.Reference, wrong: list[oracle.Difference], **sizes: int
     ) -> tuple[Stage, list[oracle.Difference]]:
         """The first stage whose form of the program differs from eager over the whole scenario."""
         for stage in GRAPH_STAGES:
@@ -99,7 +99,7 @@ class ScenarioExamination(Examination):
             outcome = self._play(compiled, seed, stage)
             if isinstance(outcome.error, CannotRun):
                 continue
-            found = oracle.compare(outcome, ref)
+            found = oracle.compare(outcome, ref) if stage is Stage.CODEGEN else oracle.compare_form(outcome, ref, wrong)
             if found and stage is Stage.CODEGEN and not oracle.compare(self._play(compiled, seed, unfused=True), ref):
                 return Stage.FUSION, found
             if found:

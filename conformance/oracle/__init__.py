@@ -9,6 +9,7 @@ from __future__ import annotations
 from conformance.oracle.comparison import (
     Difference,
     compare,
+    compare_form,
     mutated,
     same_strides,
     signature,
@@ -37,6 +38,7 @@ __all__ = [
     "Reference",
     "clone_inputs",
     "compare",
+    "compare_form",
     "device_draws",
     "device_lost",
     "in_double",

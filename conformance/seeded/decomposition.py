@@ -131,6 +131,13 @@ def silu_forgets_dtype() -> Iterator[None]:
         yield
 
 
+@fault("decomposition", "wrong_metadata", "edge.channels_last", culprit="sigmoid")
+def sigmoid_made_contiguous() -> Iterator[None]:
+    """sigmoid is decomposed into ops that do not keep the strides: code generation then gives the caller what the graph says."""
+    with decomposed(sigmoid=lambda x: 1 / (1 + torch.exp(-x.contiguous()))):
+        yield
+
+
 @fault("decomposition", "lost_mutation", "mutation.add_input mutation.view_of_input kv_cache.slice_scatter")
 def lost_copy_epilogue() -> Iterator[None]:
     """The final copy_ into a mutated input is not traced."""

@@ -271,7 +271,8 @@ class _Search:
 
         plain = asked(Examination, [stage])
         cheap = self.open and kind != "crash"
-        if cheap and stage in (Stage.DECOMPOSITION, Stage.POSTGRAD):
+        graphs_tell = kind != "wrong_metadata"  # strides of a graph are looked at only where the program has them too
+        if cheap and graphs_tell and stage in (Stage.DECOMPOSITION, Stage.POSTGRAD):
             reducer.holds, reducer.sure = asked(Rungs, [stage]), plain
         elif cheap and stage in CODE:
             fusion = stage is Stage.FUSION
