@@ -281,9 +281,11 @@ def changed_constant(gm: torch.fx.GraphModule) -> bool:
     """Change the first number that the graph computes with; False where there is none."""
     for node in gm.graph.nodes:
         called = getattr(node.target, "__name__", str(node.target))  # a node is named after the variable of the source
-        # A rate says nothing outside of training; the first number of multi_head_attention_forward is one, too.
-        rate = "dropout" in called or called == "multi_head_attention_forward"
-        if node.op in ("call_function", "call_method") and not rate:
+        # A rate says nothing outside of training, and the first number of multi_head_attention_forward is one, too; the order of a norm says
+        # nothing where embeddings have no largest norm.
+        silent = "dropout" in called or called in ("multi_head_attention_forward", "embedding", "embedding_bag")
+        overwritten = any(user.kwargs.get("out") is node for user in node.users)
+        if node.op in ("call_function", "call_method") and not silent and not overwritten:
             for index, value in enumerate(node.args):
                 if type(value) is float and math.isfinite(value):
                     other = value + 0.5

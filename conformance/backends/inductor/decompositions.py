@@ -13,7 +13,12 @@ from conformance.graphs import graphs_of
 from conformance.torch_seam import OpOverload
 
 # Ops that Inductor hands to the library although torch could decompose them.
-WHOLE = {"aten._scaled_dot_product_flash_attention_for_cpu.default", "aten.polar.default", "aten.complex.default"}
+WHOLE = {
+    "aten._scaled_dot_product_flash_attention_for_cpu.default",
+    "aten.polar.default",
+    "aten.complex.default",
+    "aten.gcd.default",  # its decomposition is one primitive of the same name
+}
 # The same for a dtype alone. Adding bfloat16 atomically is slow (pytorch#137425).
 WHOLE_IN = {"aten.index_add.default": torch.bfloat16}
 

@@ -69,11 +69,17 @@ def _over_kinds(case: Case, stale: list[str]) -> dict[str, bool]:
     for what, changed, must in changes(case, inputs):
         if oracle.run(module, oracle.clone_inputs(changed), module).error is not None:
             continue  # eager does not take it either
-        before = counting.count
+        before = counting.count, _frames()
         stale += _stale(compiled, module, changed, case, what)
         if must:
-            guarded[what] = counting.count > before
+            # What Dynamo looks at again and leaves to eager does not come to the backend.
+            guarded[what] = counting.count > before[0] or _frames() > before[1]
     return guarded
+
+
+def _frames() -> int:
+    """How many frames Dynamo has looked at."""
+    return int(seam.counters["frames"]["total"])
 
 
 def _over_surroundings(case: Case, stale: list[str]) -> dict[str, bool]:
