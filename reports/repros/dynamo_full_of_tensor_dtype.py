@@ -1,4 +1,4 @@
-"""With capture_scalar_outputs, `torch.full((2,), n)` of an int64 or bool tensor n is float32; in eager it has n's dtype. See pytorch#151980."""
+"""With capture_scalar_outputs, `torch.full((2,), n)` of an int64 or bool tensor n is float32; in eager it has n's dtype. Next of kin: pytorch#151980."""
 
 import torch
 import torch._dynamo
