@@ -11,8 +11,8 @@ def make(value):
         try:
             value.no_such_name  # noqa: B018
         except AttributeError:
-            return "is not there"
-        return "is there"
+            return x + 1, "is not there"
+        return x + 2, "is there"
 
     return call
 
@@ -21,8 +21,8 @@ def inside(x):
     try:
         [1, 2].no_such_name  # noqa: B018
     except AttributeError:
-        return "is not there"
-    return "is there"
+        return x + 1, "is not there"
+    return x + 2, "is there"
 
 
 found = []
@@ -35,7 +35,7 @@ for name, call in (
 ):
     torch._dynamo.reset()
     try:
-        if torch.compile(call, backend="eager")(torch.zeros(1)) != "is not there":
+        if torch.compile(call, backend="eager")(torch.zeros(1))[1] != "is not there":
             found.append(name)
     except Exception as error:
         found.append(f"{name} ({type(error).__name__})")
