@@ -1,4 +1,4 @@
-"""`vars()` of a `types.SimpleNamespace` that the program makes is empty. No error. A neighbour of pytorch#193719, which made Dynamo know the class."""
+"""`vars()` of a `types.SimpleNamespace` that the program makes is empty. No error. A neighbour of pytorch#193719, which added the class."""
 
 import types
 
