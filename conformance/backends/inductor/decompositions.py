@@ -10,7 +10,7 @@ from torch import fx
 
 from conformance.backends.inductor.seam import seam
 from conformance.graphs import graphs_of
-from conformance.torch_seam import OpOverload
+from conformance.torch_seam import OpOverload, pytree
 
 # Ops that Inductor hands to the library although torch could decompose them.
 WHOLE = {
@@ -54,8 +54,24 @@ def decomposable(gm: fx.GraphModule | None) -> list[str]:
         return op in table and not _has_lowering(op) and str(op) not in WHOLE and not random
 
     nodes = (node for graph in graphs_of(gm) for node in graph.nodes if isinstance(node.target, OpOverload))
-    targets = {node.target for node in nodes if not _left_whole(node)}
-    return sorted(str(op) for op in targets if left(op))
+    return sorted(
+        {str(node.target) for node in nodes if left(node.target) and not _left_whole(node) and not _declined(node)}
+    )
+
+
+def _declined(node: fx.Node) -> bool:
+    """Does the decomposition itself say that it does not take these inputs? adaptive_max_pool3d's takes sizes that divide."""
+    decomposition = seam.core_decompositions().get(node.target) or seam.decompositions.get(node.target)
+    args, kwargs = fx.map_arg((node.args, node.kwargs), lambda given: given.meta.get("val"))
+    tensors = [value for value in pytree.tree_leaves((args, kwargs)) if isinstance(value, torch.Tensor)]
+    mode = getattr(tensors[0], "fake_mode", None) if tensors else None
+    if decomposition is None or mode is None:
+        return False
+    try:
+        with mode:
+            return decomposition(*args, **kwargs) is NotImplemented
+    except Exception:
+        return False  # what it cannot be asked about it has not declined
 
 
 def _left_whole(node: fx.Node) -> bool:
