@@ -277,13 +277,15 @@ def load_and_run(micrograph: type[Micrograph], target: str, backend_name: str, f
     return {"counts": moved}
 
 
+# Their first number says nothing outside of training (a rate, a momentum), or where embeddings have no largest norm (its order).
+SILENT = {"multi_head_attention_forward", "embedding", "embedding_bag", "batch_norm", "instance_norm"}
+
+
 def changed_constant(gm: torch.fx.GraphModule) -> bool:
     """Change the first number that the graph computes with; False where there is none."""
     for node in gm.graph.nodes:
         called = getattr(node.target, "__name__", str(node.target))  # a node is named after the variable of the source
-        # A rate says nothing outside of training, and the first number of multi_head_attention_forward is one, too; the order of a norm says
-        # nothing where embeddings have no largest norm.
-        silent = "dropout" in called or called in ("multi_head_attention_forward", "embedding", "embedding_bag")
+        silent = "dropout" in called or called in SILENT
         overwritten = any(user.kwargs.get("out") is node for user in node.users)
         if node.op in ("call_function", "call_method") and not silent and not overwritten:
             for index, value in enumerate(node.args):
