@@ -364,12 +364,18 @@ class Examination:
             outcome = self.call(program, seed, **sizes)
             if isinstance(outcome.error, CannotRun):
                 continue
-            found = oracle.compare(outcome, ref) if stage is Stage.CODEGEN else oracle.compare_form(outcome, ref, wrong)
+            found = self._compared(stage, outcome, ref, wrong)
             if found and stage is Stage.CODEGEN and self._right_unfused(compiled, seed, ref, **sizes):
                 return Stage.FUSION, found
             if found:
                 return compiled.at_fault(stage, found, ref), found
         return Stage.RUNTIME, []
+
+    def _compared(
+        self, stage: Stage, outcome: oracle.Outcome, ref: oracle.Reference, wrong: list[oracle.Difference]
+    ) -> list[oracle.Difference]:
+        """How what a stage gave differs from eager: the generated program wholly, an earlier form as far as it answers for the program."""
+        return oracle.compare(outcome, ref) if stage is Stage.CODEGEN else oracle.compare_form(outcome, ref, wrong)
 
     def _right_unfused(self, compiled: Compiled, seed: int, ref: oracle.Reference, **sizes: int) -> bool:
         program = compiled.unfused()

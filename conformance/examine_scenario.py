@@ -99,7 +99,7 @@ class ScenarioExamination(Examination):
             outcome = self._play(compiled, seed, stage)
             if isinstance(outcome.error, CannotRun):
                 continue
-            found = oracle.compare(outcome, ref) if stage is Stage.CODEGEN else oracle.compare_form(outcome, ref, wrong)
+            found = self._compared(stage, outcome, ref, wrong)
             if found and stage is Stage.CODEGEN and not oracle.compare(self._play(compiled, seed, unfused=True), ref):
                 return Stage.FUSION, found
             if found:

@@ -134,8 +134,9 @@ def differs(one: dict[str, Any] | None, other: dict[str, Any]) -> str:
     """Where two lines of one cell part, and what each says there."""
     if one is None:
         return "one run has no such cell"
-    for name in sorted(one.keys() | other.keys()):
-        before, after = told(one).get(name), told(other).get(name)
+    first, second = told(one), told(other)
+    for name in sorted(first.keys() | second.keys()):
+        before, after = first.get(name), second.get(name)
         if before != after:
             if isinstance(before, dict) and isinstance(after, dict):
                 return f"{name}.{differs(before, after)}"
