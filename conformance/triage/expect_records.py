@@ -15,7 +15,7 @@ from fnmatch import fnmatchcase
 from pathlib import Path
 from typing import Any
 
-from packaging.version import Version
+from packaging.version import InvalidVersion, Version
 
 from conformance import expectations
 from conformance.errors import UsageError
@@ -102,7 +102,8 @@ class History:
         return found
 
     def _span(self, first: Version, below: str) -> str:
-        return f"{self.package}>={_minor(first)},{below}"
+        least = f"{_minor(first)}.dev0" if first.is_prerelease else _minor(first)  # 1.3.0rc17 is older than 1.3
+        return f"{self.package}>={least},{below}"
 
 
 def _minor(version: Version) -> str:
@@ -140,7 +141,13 @@ def _torch(run: Run) -> Version:
 def _version(run: Run, backend: str) -> tuple[str, Version]:
     versions = run.header["env"].get("backends", {}).get(backend, {})
     name = backend if backend in versions else "torch"
-    return name, Version(re.split(r"[+ ]", str(versions.get(name, run.header["env"]["torch"])))[0])
+    said = str(versions.get(name, run.header["env"]["torch"]))
+    try:
+        return name, Version(re.split(r"[+ ]", said)[0])
+    except InvalidVersion:
+        raise UsageError(
+            f"{run.path} says {said!r} for {name}: no expectation can be bound to that; leave it out"
+        ) from None
 
 
 def fact_of(line: Mapping[str, Any]) -> str | None:

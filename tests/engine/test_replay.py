@@ -106,3 +106,19 @@ def test_an_output_is_given_only_where_any_number_may_be() -> None:
 
 def test_memory_that_is_documented_to_be_reused_may_be() -> None:
     assert found(one_output(), outputs_persist=False) == []
+
+
+class CalledTwice(Rotated):
+    """A micrograph of two steps: both get the same inputs."""
+
+    steps = 2
+
+
+def test_an_output_that_the_next_call_writes_over_is_not_given_to_two_calls() -> None:
+    case = Case(CalledTwice, Target.parse("cpu"))
+
+    def reference(inputs: tuple[Any, ...]) -> Any:
+        return oracle.reference(CalledTwice(), inputs, calls=CalledTwice.steps)
+
+    replays = Replays(one_output(), case, None, reference, outputs_persist=False)
+    assert list(replays.habits()) == []
