@@ -77,7 +77,7 @@ def record(
 @_options
 def compare(files: tuple[Path, ...], globs: tuple[str, ...], folder: Path | None, target: str, workers: int) -> int:
     """Make the same kernels here, and show each difference; exit 1 if there is one."""
-    from conformance.headless.fidelity import Chosen, Compared, compare_here, summary
+    from conformance.headless.fidelity import Chosen, Compared, compare_here, other_host, summary
 
     found: list[Compared] = []
     for file in files:
@@ -86,7 +86,11 @@ def compare(files: tuple[Path, ...], globs: tuple[str, ...], folder: Path | None
         if not one.equal:
             click.echo(f"{one.micrograph} {one.kernel}\n{one.diff}\n")
     click.echo(summary(found))
-    return int(not all(one.equal for one in found))
+    if all(one.equal for one in found):
+        return 0
+    for note in filter(None, map(other_host, files)):
+        click.echo(note)
+    return 1
 
 
 COMMANDS = [fidelity]

@@ -13,6 +13,7 @@ from __future__ import annotations
 import difflib
 import gzip
 import json
+import platform
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -80,6 +81,7 @@ def record(
         "schema": SCHEMA,
         "torch": torch.__version__,
         "triton": triton.version(),
+        "machine": platform.machine(),
         "device": device.name if device else torch.cuda.get_device_name(),
         "capability": f"sm_{major}{minor}",
         "micrographs": {name: made[name] for name in micrographs},
@@ -182,7 +184,8 @@ class Chosen:
 
     def graphs(self) -> dict[str, Making]:
         if self.generated:
-            return dict(drawn(self.generated, self.seed))
+            graphs = drawn(self.generated, self.seed)
+            return {name: graphs[name] for name in select(list(graphs), self.globs, "graph")}
         library = load(self.folder)
         return {name: partial(library.__getitem__, name) for name in select(list(library), self.globs, "micrograph")}
 
@@ -213,6 +216,17 @@ def compare_here(
         chosen = replace(chosen, generated=int(drawing["count"]), seed=int(drawing["seed"]))
     graphs = {name: make for name, make in chosen.graphs().items() if name in real["micrographs"]}
     return list(compare(real, record(Target.parse(target or real["capability"]), graphs, workers, progress)))
+
+
+def other_host(file: Path) -> str:
+    """What to know of a difference where the record is of a host with another processor; empty where it is not."""
+    there, here = read(file).get("machine", ""), platform.machine()
+    if there in ("", here):
+        return ""
+    return (
+        f"{file.name} is of an {there} host, this one is {here}: where ATen's C++ leaves open which operand is made first "
+        "(diff, kl_div, cross_entropy …), gradients are added up in another order"
+    )
 
 
 def summary(found: Sequence[Compared]) -> str:

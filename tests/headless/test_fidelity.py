@@ -71,6 +71,18 @@ def test_another_version_is_not_compared(made: dict[str, Any], tmp_path: Path) -
         fidelity.compare_here(file, fidelity.Chosen(), "", 1, str)
 
 
+def test_another_processor_of_the_host_is_named(made: dict[str, Any], tmp_path: Path) -> None:
+    file = tmp_path / "other.json"
+    fidelity.write(file, {**made, "machine": "riscv64"})
+    assert "is of an riscv64 host" in fidelity.other_host(file)
+    fidelity.write(file, made)
+    assert fidelity.other_host(file) == ""
+
+
+def test_some_of_the_drawn_graphs_can_be_chosen() -> None:
+    assert list(fidelity.Chosen(("*.3",), generated=12, seed=5).graphs()) == ["generated.seed_5.3"]
+
+
 def test_no_record_is_a_line_with_the_mend(tmp_path: Path) -> None:
     with pytest.raises(UsageError, match=r"no such record: .*; make one with `conformance fidelity record"):
         fidelity.compare_here(tmp_path / "none.json", fidelity.Chosen(), "", 1, str)
