@@ -38,21 +38,33 @@ OWNERS: tuple[tuple[str, Stage], ...] = (
     ("torch/_inductor/cpp_builder.py", Stage.CODEGEN),
     ("torch/_inductor/graph.py", Stage.FUSION),
     ("torch/_inductor/output_code.py", Stage.RUNTIME),
+    ("torch/_inductor/constant_folding.py", Stage.POSTGRAD),
+    ("torch/_inductor/freezing", Stage.POSTGRAD),
+    ("torch/_inductor/compile_fx", Stage.POSTGRAD),
 )
+# Dynamo's files whose frames stand around the work of others: fake tensors are dispatched through `eval_frame._fn` in every stage.
+CALL_THROUGH = ("torch/_dynamo/eval_frame.py", "torch/_dynamo/external_utils.py", "torch/_dynamo/repro/")
 
 
 def stage_of(error: BaseException) -> Stage:
     name = type(error).__name__
     if name in ("CppCompileError", "CUDACompileError"):
         return Stage.CODEGEN
+    if type(error).__module__ == "torch._dynamo.exc" and name != "BackendCompilerFailed":
+        return Stage.CAPTURE  # also where a decomposition told Dynamo what an op gives
+    files: list[str] = []  # of all frames, innermost first
     for inner in _innermost_first(error):
         if type(inner).__name__ in ("CppCompileError", "CompilationError", "PTXASError"):
             return Stage.CODEGEN
-        for frame in reversed(traceback.extract_tb(inner.__traceback__)):
-            for part, stage in OWNERS:
-                if part in frame.filename.replace("\\", "/"):
-                    return stage
-    return Stage.RUNTIME
+        frames = reversed(traceback.extract_tb(inner.__traceback__))
+        files += [frame.filename.replace("\\", "/") for frame in frames]
+    telling = [file for file in files if not any(part in file for part in CALL_THROUGH)]
+    # Dynamo takes its own frames off an error that it gives to the caller: then only those around it are left.
+    return _owner(telling) or _owner(files) or Stage.RUNTIME
+
+
+def _owner(files: list[str]) -> Stage | None:
+    return next((stage for file in files for part, stage in OWNERS if part in file), None)
 
 
 def _innermost_first(error: BaseException) -> Iterator[BaseException]:

@@ -1,0 +1,53 @@
+"""An error of the compile belongs to the stage that was at work, and not to Dynamo's frames that stand around every stage."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+import torch
+
+from conformance.backends.inductor.blame import stage_of
+from conformance.stage import Stage
+
+
+def error_of(program: Callable[..., Any], *inputs: Any, **options: Any) -> BaseException:
+    torch._dynamo.reset()
+    with pytest.raises(Exception) as raised:
+        torch.compile(program, **options)(*inputs)
+    return raised.value
+
+
+def fails(gm: torch.fx.GraphModule) -> None:
+    """A pass that asks a fake tensor for something it has not: the error comes up through `eval_frame._fn`."""
+    x = next(node.meta["val"] for node in gm.graph.nodes if node.op == "placeholder")
+    with x.fake_mode:
+        torch.mm(x, x)
+
+
+def test_a_decomposition_that_fails_in_a_fake_tensor() -> None:
+    """view_copy of an expanded tensor (pytorch#191136): alive in every supported release."""
+    error = error_of(lambda x: torch.ops.aten.view_copy(x, (8,)), torch.ones(2).expand(4, 2))
+    assert stage_of(error) is Stage.DECOMPOSITION
+
+
+def test_a_pass_of_inductor_that_fails_in_a_fake_tensor() -> None:
+    def outer(graph: torch.fx.Graph) -> None:
+        fails(graph.owning_module)
+
+    error = error_of(lambda x: x.sin(), torch.ones(2, 3), options={"post_grad_custom_pre_pass": outer})
+    assert stage_of(error) is Stage.POSTGRAD
+
+
+def test_what_dynamo_itself_refuses() -> None:
+    def program(x: torch.Tensor) -> torch.Tensor:
+        torch._dynamo.graph_break()
+        return x.sin()
+
+    assert stage_of(error_of(program, torch.ones(2), fullgraph=True)) is Stage.CAPTURE
+    assert stage_of(error_of(lambda x: x @ x, torch.ones(2, 3), backend="eager")) is Stage.CAPTURE
+
+
+def test_an_error_without_a_frame_of_the_compiler_is_of_the_run() -> None:
+    assert stage_of(ValueError("of the program")) is Stage.RUNTIME
