@@ -18,6 +18,7 @@ from rich.table import Table
 
 from conformance import paths
 from conformance.cell import select
+from conformance.command_options import micrograph_globs
 from conformance.commands.bench_runs import Row, scaling, startup
 from conformance.report.document import console
 
@@ -148,15 +149,7 @@ PARTS: dict[str, Callable[[list[str]], list[Row]]] = {
 
 
 @click.command("bench")
-@click.option(
-    "-m",
-    "--micrograph",
-    "globs",
-    default=("[nmp][oau]*.[a-m]*",),
-    multiple=True,
-    metavar="GLOB",
-    help="what to measure on",
-)
+@micrograph_globs("what to measure on", "[nmp][oau]*.[a-m]*")
 @click.option("--part", type=click.Choice(list(PARTS)), multiple=True, help="only these parts (default: trace, suite)")
 @click.option("--json", "as_json", is_flag=True, help="print the numbers as JSON")
 def bench(globs: tuple[str, ...], part: tuple[str, ...], as_json: bool) -> int:

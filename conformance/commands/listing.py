@@ -10,15 +10,14 @@ import click
 from rich.table import Table
 
 from conformance.cell import select
+from conformance.command_options import micrograph_globs
 from conformance.report.document import console
 from conformance.report.style import counted
 from conformance.stage import STAGES
 
 
 @click.command("list")
-@click.option(
-    "-m", "--micrograph", "globs", default=("*",), multiple=True, metavar="GLOB", help="only these, e.g. 'norm.*'"
-)
+@micrograph_globs("only these, e.g. 'norm.*'", "*")
 @click.option("--micrographs", "folder", default=None, metavar="DIR", help="where micrographs are")
 @click.option("--checks", "what", flag_value="checks", help="the checks, with their IDs")
 @click.option("--cells", "what", flag_value="cells", help="every cell, one a line")

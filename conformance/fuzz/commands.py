@@ -15,19 +15,15 @@ from rich.console import Console
 from rich.live import Live
 from rich.table import Table
 
+from conformance.command_options import micrograph_globs
 from conformance.errors import UsageError, unknown
 
 
 @click.command("fuzz")
 @click.option("-b", "--backend", default="inductor", show_default=True, metavar="B", help="the compiler to fuzz")
 @click.option("-t", "--target", metavar="T", help="cpu, cuda, sm_90 … (default: the backend's own)")
-@click.option(
-    "-m",
-    "--micrograph",
-    "globs",
-    multiple=True,
-    metavar="GLOB",
-    help="e.g. 'norm.*'; `generated`: made-up graphs; `programs`, 'programs.writes': programs of grammars (default: all)",
+@micrograph_globs(
+    "e.g. 'norm.*'; `generated`: made-up graphs; `programs`, 'programs.writes': programs of grammars (default: all)"
 )
 @click.option("--micrographs", "folder", metavar="DIR", help="your own micrographs")
 @click.option("--minutes", type=click.FloatRange(min=0, min_open=True), help="how long (default: as the profile says)")

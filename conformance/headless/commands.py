@@ -9,18 +9,12 @@ from typing import Any
 
 import click
 
+from conformance.command_options import micrograph_globs
+
 
 def _options(command: Callable[..., Any]) -> Callable[..., Any]:
     for option in (
-        click.option(
-            "-m",
-            "--micrograph",
-            "globs",
-            default=("*",),
-            multiple=True,
-            metavar="GLOB",
-            help="of the library, e.g. 'norm.*' (default: all)",
-        ),
+        micrograph_globs("only these, e.g. 'norm.*' (default: all)", "*"),
         click.option(
             "--micrographs",
             "folder",

@@ -10,6 +10,7 @@ import click
 from rich.table import Table
 
 from conformance.cell import Cell
+from conformance.command_options import micrograph_globs
 from conformance.errors import UsageError, unknown
 from conformance.report.document import console
 
@@ -228,15 +229,7 @@ def _moved(
 @click.option("--url", help="where upstream knows of it (default: the micrograph's own report)")
 @click.option("--repro", type=click.Path(path_type=Path), help="or a repro of our own")
 @click.option("--why", help="one sentence (default: the finding's own)")
-@click.option(
-    "-m",
-    "--micrograph",
-    "globs",
-    default=("*",),
-    multiple=True,
-    metavar="GLOB",
-    help="of records: only these micrographs",
-)
+@micrograph_globs("of records: only these micrographs", "*")
 @click.option(
     "--folder",
     type=click.Path(path_type=Path),
