@@ -1,5 +1,5 @@
 """torch.compile of a checkpointed function that draws random numbers fails where no input requires a gradient (an evaluation with dropout on,
-a frozen model): "rematerialization in `forward-loss-backward` graph does not support RNG ops". There is no backward, and eager runs it. torch 2.14 and 2.15."""
+a frozen model): "rematerialization in `forward-loss-backward` graph does not support RNG ops". There is no backward, and eager runs it. torch 2.13 to 2.15."""
 
 import sys
 
