@@ -50,7 +50,7 @@ def stage_of(error: BaseException) -> Stage:
     name = type(error).__name__
     if name in ("CppCompileError", "CUDACompileError"):
         return Stage.CODEGEN
-    if type(error).__module__ == "torch._dynamo.exc" and name != "BackendCompilerFailed":
+    if type(error).__module__.replace(".", "/") == "torch/_dynamo/exc" and name != "BackendCompilerFailed":
         return Stage.CAPTURE  # also where a decomposition told Dynamo what an op gives
     files: list[str] = []  # of all frames, innermost first
     for inner in _innermost_first(error):
