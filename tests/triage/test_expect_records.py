@@ -27,7 +27,7 @@ def records(
 ) -> list[Path]:
     """A record a release: `.` passes, a kind fails, `crash` is an error, `blocked` and `fallback` are verdicts."""
     made = []
-    for release, state in zip(RELEASES, states, strict=False):
+    for release, state in zip(RELEASES, states, strict=True):
         verdict = {".": "pass", "crash": "error", "blocked": "blocked", "fallback": "fallback"}.get(state, "fail")
         kinds = [] if verdict in ("pass", "blocked", "fallback") else [state]
         findings = [{"kind": kind, "check": "LAD001", "detail": f"seen on {release}"} for kind in kinds]
@@ -198,7 +198,7 @@ def test_records_that_hold_nothing_of_it_are_a_mistake(tmp_path: Path) -> None:
 
 def of_autodeploy(tmp_path: Path, version: str) -> Path:
     """A record of AutoDeploy of this version, in which one cell fails."""
-    (made,) = records(tmp_path, "wrong_result", cell="postgrad/autodeploy/cpu/norm.one")
+    made = records(tmp_path, "wrong_result", ".", ".", ".", cell="postgrad/autodeploy/cpu/norm.one")[0]
     header, line = made.read_text().splitlines()
     env = {"torch": "2.11.0", "backends": {"autodeploy": {"autodeploy": version}}}
     made.write_text(json.dumps({**json.loads(header), "env": env}) + "\n" + line + "\n")

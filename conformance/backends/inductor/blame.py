@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import torch
 
 from conformance import graphs, oracle
+from conformance.backends.inductor.seam import DYNAMO_ERRORS
 from conformance.stage import Stage
 from conformance.torch_seam import pytree
 from conformance.verdict import Kind
@@ -50,7 +51,7 @@ def stage_of(error: BaseException) -> Stage:
     name = type(error).__name__
     if name in ("CppCompileError", "CUDACompileError"):
         return Stage.CODEGEN
-    if type(error).__module__.replace(".", "/") == "torch/_dynamo/exc" and name != "BackendCompilerFailed":
+    if type(error).__module__ == DYNAMO_ERRORS and name != "BackendCompilerFailed":
         return Stage.CAPTURE  # also where a decomposition told Dynamo what an op gives
     files: list[str] = []  # of all frames, innermost first
     for inner in _innermost_first(error):

@@ -153,6 +153,7 @@ FIRST_COMPILE = (
 )
 TRACE_LOG = "torch.__trace"  # the logger of the structured trace
 LOGS = ("torch._dynamo", "torch._inductor", "torch.utils.cpp_extension")  # loggers that warn
+DYNAMO_ERRORS = "torch._dynamo.exc"  # the module of the errors that are Dynamo's own
 REFUSAL_LOGS = (
     "torch._guards",
     "torch.fx.experimental.symbolic_shapes",
