@@ -27,6 +27,7 @@ from conformance.backends.base import Case
 from conformance.backends.inductor import guard_probes
 from conformance.backends.inductor.kernel_store import kernel_store
 from conformance.backends.inductor.seam import seam
+from conformance.backends.inductor.watch import nobody_listening
 from conformance.errors import first_line
 from conformance.fresh import FRESH, Died
 from conformance.micrograph import Micrograph
@@ -114,7 +115,8 @@ class CacheStage:
             verdict = Verdict.FALLBACK if promised else Verdict.UNSUPPORTED
             return Observation(facts, verdict=verdict, reason=f"the cache was bypassed: {self._bypass_reason()}")
         if self.case.micrograph.has_scenario():
-            facts["again"], wrong = self._played_again()
+            with nobody_listening():
+                facts["again"], wrong = self._played_again()
             return Observation(facts | {"differs": {"again": wrong} if wrong else {}})
         facts["changed_setting"] = next(iter(self.changed))
         artifacts = torch.compiler.save_cache_artifacts()
@@ -122,9 +124,10 @@ class CacheStage:
             facts["cubins"] = sum(1 for _ in self.compiled.folder.rglob("*.cubin"))
         self.compiled.watch.rung = ""
         differs: dict[str, str] = {}
-        for name, probe in [*self._probes(), ("fresh_process", lambda: self._in_fresh_process(artifacts))]:
-            facts[name], wrong = probe()
-            differs |= {name: wrong} if wrong else {}
+        with nobody_listening():
+            for name, probe in [*self._probes(), ("fresh_process", lambda: self._in_fresh_process(artifacts))]:
+                facts[name], wrong = probe()
+                differs |= {name: wrong} if wrong else {}
         return Observation(facts | {"differs": differs})
 
     def _bypass_reason(self) -> str:

@@ -19,6 +19,8 @@ from conformance.backends.base import Case
 from conformance.backends.inductor.seam import seam
 from conformance.inputs import Scalar, Tensor
 
+MOST_CAPTURES = 64  # of one function: more than any micrograph has things to change
+
 
 class Counting:
     """A backend that compiles nothing and counts."""
@@ -41,9 +43,7 @@ def probe(case: Case) -> dict[str, Any]:
     `stale`: where the answer was not eager's."""
     stale: list[str] = []
     recompiles = {dim: _over_sizes(case, dim, stale) for dim in case.micrograph.contract.capture.recompiles}
-    guarded = _over_kinds(case, stale)
-    guarded |= _over_surroundings(case, stale)
-    return {"recompiles": recompiles, "guarded": guarded, "stale": stale}
+    return {"recompiles": recompiles, "guarded": _over_changes(case, stale), "stale": stale}
 
 
 def _over_sizes(case: Case, dim: str, stale: list[str]) -> int:
@@ -57,16 +57,32 @@ def _over_sizes(case: Case, dim: str, stale: list[str]) -> int:
     return counting.count - first
 
 
-def _over_kinds(case: Case, stale: list[str]) -> dict[str, bool]:
+def _over_changes(case: Case, stale: list[str]) -> dict[str, bool]:
+    """Captured once as given; then one thing is changed at a time, each beside all that was captured before."""
+    module, counting = case.module(), Counting()
+    with seam.dynamo_config.patch(recompile_limit=MOST_CAPTURES):
+        compiled = _compiled(module, counting)
+        inputs = case.inputs(0)
+        stale += _stale(compiled, module, inputs, case, "as given")
+        if not counting.count:
+            return {}
+        # Where the graph broke, which part of it depends on what is not ours to say.
+        guarded = _over_kinds(case, compiled, module, counting, stale) if counting.count == 1 else {}
+        for what, changed in surroundings(module):
+            with changed:
+                stale += _stale(compiled, module, inputs, case, what)
+        if not any(isinstance(x, torch.Tensor) and x.requires_grad for x in inputs):
+            before = counting.count
+            with torch.enable_grad():
+                compiled(*oracle.clone_inputs(inputs))
+            guarded["gradients are on"] = counting.count > before
+    return guarded
+
+
+def _over_kinds(case: Case, compiled: Any, module: Any, counting: Counting, stale: list[str]) -> dict[str, bool]:
     """Change one property of one input that every graph depends on, and expect a new capture."""
     guarded: dict[str, bool] = {}
-    module, counting = case.module(), Counting()
-    compiled = _compiled(module, counting)
-    inputs = case.inputs(0)
-    stale += _stale(compiled, module, inputs, case, "as given")
-    if counting.count != 1:
-        return {}  # a graph break: which part depends on what is not ours to say
-    for what, changed, must in changes(case, inputs):
+    for what, changed, must in changes(case, case.inputs(0)):
         if oracle.run(module, oracle.clone_inputs(changed), module).error is not None:
             continue  # eager does not take it either
         before = counting.count, _frames()
@@ -80,23 +96,6 @@ def _over_kinds(case: Case, stale: list[str]) -> dict[str, bool]:
 def _frames() -> int:
     """How many frames Dynamo has looked at."""
     return int(seam.counters["frames"]["total"])
-
-
-def _over_surroundings(case: Case, stale: list[str]) -> dict[str, bool]:
-    """What a call depends on beside its inputs: captured once as usual, then with each of these changed."""
-    module, counting = case.module(), Counting()
-    compiled = _compiled(module, counting)
-    inputs = case.inputs(0)
-    stale += _stale(compiled, module, inputs, case, "as given")
-    for what, changed in surroundings(module):
-        with changed:
-            stale += _stale(compiled, module, inputs, case, what)
-    before = counting.count
-    if not before or any(isinstance(x, torch.Tensor) and x.requires_grad for x in inputs):
-        return {}
-    with torch.enable_grad():
-        compiled(*oracle.clone_inputs(inputs))
-    return {"gradients are on": counting.count > before}
 
 
 def surroundings(module: Any) -> Iterator[tuple[str, AbstractContextManager[Any]]]:

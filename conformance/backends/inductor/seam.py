@@ -31,6 +31,7 @@ NAMES = {
     "metrics": Name("torch._inductor.metrics", (FUSION, CODEGEN)),
     "mark_dynamic": Name("torch._dynamo:mark_dynamic", (CAPTURE,)),
     "mark_unbacked": Name("torch._dynamo.decorators:mark_unbacked", (CAPTURE,)),
+    "time_guards": Name("torch._dynamo.guards:profile_guard_manager", NO_STAGE),
     # The way of a graph through the compiler. Each is called for every program that is compiled.
     "compile_fx": Name(f"{COMPILE}:compile_fx", (CAPTURE,), hook=True),
     "joint_passes": Name(f"{COMPILE}:_recursive_joint_graph_passes", (DECOMPOSITION,), hook=True),
