@@ -31,6 +31,7 @@ GRAPH_STAGES = STAGES[: Stage.RUNTIME.order]
 
 Stop = Callable[[Trace], bool]
 Progress = Callable[[Stage], None]
+Tell = Callable[[Trace], None]
 
 
 def examine(
@@ -39,13 +40,15 @@ def examine(
     stages: Collection[Stage] = STAGES,
     stop: Stop = lambda trace: False,
     progress: Progress = lambda stage: None,
+    careful: Tell | None = None,
 ) -> Trace:
     """One compile, all stages that were asked for. `stop` is asked before the costly last steps whether the trace shows enough already;
-    `progress` is told which stage is being worked on."""
+    `progress` is told which stage is being worked on. `careful` is for a program that ended the process before: its earlier forms run
+    first, and before each `careful` is told what was seen until then."""
     from conformance.examine_scenario import ScenarioExamination
 
     kind = ScenarioExamination if case.micrograph.has_scenario() else Examination
-    return kind(case, backend, stages, stop, progress).trace()
+    return kind(case, backend, stages, stop, progress, careful).trace()
 
 
 class Examination:
@@ -58,8 +61,9 @@ class Examination:
         stages: Collection[Stage] = STAGES,
         stop: Stop = lambda trace: False,
         progress: Progress = lambda stage: None,
+        careful: Tell | None = None,
     ) -> None:
-        self.case, self.backend, self.stop, self.progress = case, backend, stop, progress
+        self.case, self.backend, self.stop, self.progress, self.careful = case, backend, stop, progress, careful
         self.stages = tuple(stage for stage in STAGES if stage in stages)
         self.module = case.module()
         self.random = case.micrograph.contract.runtime.random
@@ -132,6 +136,9 @@ class Examination:
     def _look(self, compiled: Compiled) -> None:
         self._compiled_module = compiled.module
         try:
+            if self.careful is not None:
+                self._look_carefully(compiled, self.careful)
+                return
             first, ref = self._first_call(compiled)
             if self._observe_compile(compiled, first, ref):
                 return
@@ -149,6 +156,37 @@ class Examination:
             self.found.unavailable |= dict.fromkeys(self.stages, str(reason))
         except Exception as error:  # of the compiler, where nobody expected it
             self.found.at(self._working_on).findings += _crash(error).findings
+
+    def _look_carefully(self, compiled: Compiled, tell: Tell) -> None:
+        """The first form compiles the program and does not run it, so that every stage of the compile is observed. Whoever ends the
+        process after that has been told before: the form of a stage, or the program itself."""
+        ref = self.reference(0)
+        self._follow = False
+        for stage in GRAPH_STAGES:
+            self._at(stage)
+            tell(self.found)
+            outcome = self._form(compiled, stage)
+            if outcome is None or isinstance(outcome.error, CannotRun):
+                continue
+            if not self.found.observations:
+                if self._observe_compile(compiled, outcome, ref):
+                    return
+                self._follow = False
+                self._at(stage)
+            if found := self._compared(stage, outcome, ref, []):
+                self._blame(compiled.at_fault(stage, found, ref), [Finding(d.kind, LADDER, str(d)) for d in found[:3]])
+                return
+        self._at(Stage.RUNTIME)
+        tell(self.found)
+        self._runtime(compiled, self._program(compiled), ref)
+
+    def _form(self, compiled: Compiled, stage: Stage) -> oracle.Outcome | None:
+        """What the program as of a stage gives; None where there is no such form."""
+        form = compiled.at(stage)
+        return None if form is None else self.call(form, 0)
+
+    def _program(self, compiled: Compiled) -> oracle.Outcome:
+        return self.call(compiled, 0)
 
     def _first_call(self, compiled: Compiled) -> tuple[oracle.Outcome | None, oracle.Reference]:
         """Eager's answer, and the compiler's; None where what was compiled cannot be run here."""

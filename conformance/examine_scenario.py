@@ -41,6 +41,12 @@ class ScenarioExamination(Examination):
         self._only_elsewhere = run.went_elsewhere and not compiled.compiles()
         return outcome
 
+    def _form(self, compiled: Compiled, stage: Stage) -> oracle.Outcome | None:
+        return self._play(compiled, SEEDS[0], stage) if compiled.plays_at(stage) else None
+
+    def _program(self, compiled: Compiled) -> oracle.Outcome:
+        return self._play(compiled, SEEDS[0])
+
     def _first_call(self, compiled: Compiled) -> tuple[oracle.Outcome | None, oracle.Reference]:
         self._at(Stage.RUNTIME)  # eager's own time
         ref = self.reference(SEEDS[0])

@@ -38,6 +38,7 @@ TICK = 1.0  # seconds between two looks at memory
 OUTPUT_KEPT = 16_384  # bytes of what a process printed
 LAST_READS = 4  # more than a pipe holds; what a process started may go on printing
 HEAD = struct.Struct("!Q")
+FAULTS = (signal.SIGSEGV, signal.SIGFPE, signal.SIGBUS, signal.SIGILL, signal.SIGABRT)
 
 
 @dataclass(frozen=True)
@@ -54,11 +55,18 @@ class Job:
 
 @dataclass(frozen=True)
 class Death:
-    """How a process ended that should not have: `timeout` or not, why in one line, and the last of what it printed."""
+    """How a process ended that should not have: `timeout` or not, why in one line, the last of what it printed, and the signal that
+    ended it, if one did."""
 
     timeout: bool
     reason: str
     output: str = ""
+    signal: int = 0
+
+    @property
+    def fault(self) -> bool:
+        """Did code do in the process what no process may? SIGKILL comes from outside."""
+        return self.signal in FAULTS
 
 
 @dataclass(frozen=True)
@@ -115,6 +123,11 @@ class Pool:
                 yield from self._step()
         finally:
             self.close()
+
+    def add(self, job: Job) -> None:
+        """One more job, which is started next."""
+        self._waiting.appendleft(job)
+        self._known.append(job)
 
     def close(self) -> None:
         for process in list(self._running.values()):
@@ -274,7 +287,7 @@ def _death(process: _Process, status: int) -> Death:
         return Death(process.timed_out, process.killed + how, printed)
     if os.WIFSIGNALED(status):
         hint = "" if os.WTERMSIG(status) == signal.SIGKILL else where
-        return Death(False, f"the process {ended_how(-os.WTERMSIG(status))}{hint}", printed)
+        return Death(False, f"the process {ended_how(-os.WTERMSIG(status))}{hint}", printed, signal=os.WTERMSIG(status))
     last = next((line.strip() for line in reversed(printed.splitlines()) if line.strip()), "")
     said = f"; it printed last: {last[:200]}" if last else ""
     return Death(

@@ -21,7 +21,7 @@ from conformance.fresh import FRESH
 from conformance.judge import Judge, Result, is_wrong
 from conformance.micrograph import Micrograph
 from conformance.plan import Plan, PlannedCase
-from conformance.processes import Job, Pool, in_fork
+from conformance.processes import Death, Job, Pool, in_fork
 from conformance.result_cache import TraceCache
 from conformance.stage import STAGES, Stage
 from conformance.target import Target
@@ -47,6 +47,26 @@ class Begun:
 
     case: PlannedCase
     stage: Stage
+
+
+@dataclass(frozen=True)
+class Unfinished:
+    """What was seen of a case until now, told before the next step, which may end the process."""
+
+    trace: Trace
+
+
+@dataclass
+class Careful:
+    """A case whose program ended its process, measured once more with its earlier forms first: how it died, and what was seen until now."""
+
+    death: Death
+    seen: Trace | None = None
+
+    def complete(self, trace: Trace) -> None:
+        """It did not die again: that it died once is still found."""
+        if not any(seen.findings for seen in trace.observations.values()):
+            trace.at(Stage.RUNTIME).findings.append(Finding(Kind.CRASH, LADDER, self.death.reason))
 
 
 @dataclass
@@ -111,8 +131,9 @@ class Session:
         self._preload(cases)
         pool = Pool(workers, self.plan.timeout, self.plan.memory, share=CASES_A_GPU_PROCESS)
         at: dict[PlannedCase, Stage] = {}
+        careful: dict[PlannedCase, Careful] = {}
         jobs = [
-            Job(case, self._measure, (case,), (case.backend, case.target) if case.target == "cuda" else None)
+            Job(case, self._measure, (case, False), (case.backend, case.target) if case.target == "cuda" else None)
             for case in cases
         ]
         for event in pool.run(jobs):
@@ -120,17 +141,33 @@ class Session:
             if isinstance(event.said, Stage):
                 at[case] = event.said
                 yield Begun(case, event.said)
+            elif isinstance(event.said, Unfinished):
+                careful[case].seen = event.said.trace
             elif isinstance(event.said, Trace):
-                if self.traces:
+                if case in careful:
+                    careful[case].complete(event.said)
+                elif self.traces:
                     self.traces.put(case, self.micrographs[case.micrograph], event.said)
                 yield Ended(case, self._judged(case, event.said))
             elif isinstance(event.said, UsageError):
                 raise event.said
+            elif (
+                event.death is not None and event.death.fault and at.get(case) is Stage.RUNTIME and case not in careful
+            ):
+                careful[case] = Careful(event.death)
+                pool.add(Job(case, self._measure, (case, True)))
             elif event.death is not None:
-                cell = Cell(at.get(case, Stage.CAPTURE), case.backend, case.target, case.micrograph)
-                micrograph = self.micrographs[case.micrograph]
-                results = self.judge.died(case.stages, cell, micrograph, event.death.timeout, event.death.reason)
-                yield Ended(case, results)
+                seen = careful[case].seen if case in careful else None
+                yield Ended(case, self._died(case, at.get(case, Stage.CAPTURE), event.death, seen))
+
+    def _died(self, case: PlannedCase, stage: Stage, death: Death, seen: Trace | None) -> dict[Stage, Result]:
+        """The process of a case died at a stage. Of what was measured carefully, all that was seen before is told."""
+        if seen is None or not seen.observations:
+            cell = Cell(stage, case.backend, case.target, case.micrograph)
+            return self.judge.died(case.stages, cell, self.micrographs[case.micrograph], death.timeout, death.reason)
+        kind = Kind.TIMEOUT if death.timeout else Kind.CRASH
+        seen.at(stage).findings.append(Finding(kind, LADDER, death.reason))
+        return self._judged(case, seen)
 
     def _preload(self, cases: list[PlannedCase]) -> None:
         """Import once what every process needs, before any is forked."""
@@ -144,9 +181,10 @@ class Session:
 
     # ------------------------------------------------------------------------------- in the process of one case
 
-    def _measure(self, case: PlannedCase, say: Callable[[Any], None]) -> bool:
-        """Measure one case and say its trace. Returns whether this process can do nothing more: its GPU is lost, a capture that broke
-        off has left it unable to draw random numbers, or a setting is not what it was before."""
+    def _measure(self, case: PlannedCase, careful: bool, say: Callable[[Any], None]) -> bool:
+        """Measure one case and say its trace; `careful` where its program ended a process before. Returns whether this process can do
+        nothing more: its GPU is lost, a capture that broke off has left it unable to draw random numbers, or a setting is not what it
+        was before."""
         torch.set_num_threads(self.plan.threads)
         FRESH.prepare()
         micrograph, backend = self.micrographs[case.micrograph], backends.get(case.backend)
@@ -161,7 +199,8 @@ class Session:
             return is_wrong(trace, micrograph)
 
         try:
-            trace = examine(Case(micrograph, Target.parse(case.target)), backend, case.stages, stop, progress)
+            tell = (lambda trace: say(Unfinished(trace))) if careful else None
+            trace = examine(Case(micrograph, Target.parse(case.target)), backend, case.stages, stop, progress, tell)
         except UsageError as error:
             say(error)
             return False

@@ -69,14 +69,14 @@ class Raises(Tidy):
 def test_a_case_that_leaves_a_setting_changed_ends_its_process(name: str, ends: bool, tmp_path: Path) -> None:
     (tmp_path / "left.py").write_text(MICROGRAPHS)
     session = Session(Plan((), micrographs=str(tmp_path), baseline=False))
-    assert session._measure(PlannedCase("eager", "cpu", f"left.{name}"), lambda said: None) is ends
+    assert session._measure(PlannedCase("eager", "cpu", f"left.{name}"), False, lambda said: None) is ends
 
 
 def test_so_does_one_that_leaves_another_libdevice(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("TRITON_LIBDEVICE_PATH", "here")
     (tmp_path / "left.py").write_text(MICROGRAPHS)
     session = Session(Plan((), micrographs=str(tmp_path), baseline=False))
-    assert session._measure(PlannedCase("inductor", "cpu", "left.libdevice"), lambda said: None)
+    assert session._measure(PlannedCase("inductor", "cpu", "left.libdevice"), False, lambda said: None)
 
 
 def test_settings_of_a_compiler_are_among_them() -> None:
