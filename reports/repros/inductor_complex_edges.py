@@ -26,6 +26,7 @@ for name, (call, x, derived) in looked_at.items():
         compiled = torch.compile(call)
         derived(compiled, x) if derived else compiled(x)
     except Exception as error:
-        found.append(f"{name}: {type(error).__name__}: {str(error).strip().splitlines()[-1][:120]}")
+        said = next(line for line in str(error).splitlines() if "to view" in line)
+        found.append(f"{name}: {type(error).__name__}: {said.strip()}")
 if found:
     raise SystemExit(f"torch {torch.__version__}: complex numbers that eager adds do not compile:\n" + "\n".join(found))
