@@ -3,7 +3,6 @@ of one row, while they are in one column. Wrong for every dtype, no error. A nei
 
 import torch
 
-PEAK = 13 * 20 + 9
 x = torch.arange(420.0).mul(7).remainder(11).reshape(21, 20)
 x[13, 9] = 99
 y = torch.arange(420.0).mul(5).remainder(7).reshape(20, 21)
