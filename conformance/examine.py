@@ -169,8 +169,15 @@ class Examination:
             if outcome is None or isinstance(outcome.error, CannotRun):
                 continue
             if not self.found.observations:
-                if self._observe_compile(compiled, outcome, ref):
+                if (
+                    outcome.error is not None
+                    and ref.eager.error is None
+                    and self._observe_compile(compiled, outcome, ref)
+                ):
                     return
+                for one in GRAPH_STAGES:
+                    if self._observable(one) and one not in self.found.observations:
+                        self._observe(compiled, one)
                 self._follow = False
                 self._at(stage)
             if found := self._compared(stage, outcome, ref, []):

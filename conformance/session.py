@@ -66,7 +66,7 @@ class Careful:
     def complete(self, trace: Trace) -> None:
         """It did not die again: that it died once is still found."""
         if not any(seen.findings for seen in trace.observations.values()):
-            trace.at(Stage.RUNTIME).findings.append(Finding(Kind.CRASH, LADDER, self.death.reason))
+            trace.died(Stage.RUNTIME, Finding(Kind.CRASH, LADDER, self.death.reason))
 
 
 @dataclass
@@ -166,7 +166,7 @@ class Session:
             cell = Cell(stage, case.backend, case.target, case.micrograph)
             return self.judge.died(case.stages, cell, self.micrographs[case.micrograph], death.timeout, death.reason)
         kind = Kind.TIMEOUT if death.timeout else Kind.CRASH
-        seen.at(stage).findings.append(Finding(kind, LADDER, death.reason))
+        seen.died(stage, Finding(kind, LADDER, death.reason))
         return self._judged(case, seen)
 
     def _preload(self, cases: list[PlannedCase]) -> None:

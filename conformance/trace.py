@@ -67,6 +67,14 @@ class Trace:
         """The observation of a stage, made if there is none yet."""
         return self.observations.setdefault(stage, Observation())
 
+    def died(self, stage: Stage, how: Finding) -> None:
+        """The process ended at this stage: that it could not be observed is no excuse."""
+        self.unavailable.pop(stage, None)
+        seen = self.at(stage)
+        seen.findings.append(how)
+        if seen.verdict is Verdict.UNAVAILABLE:
+            seen.verdict, seen.reason = None, ""
+
     def to_json(self) -> dict[str, Any]:
         return {
             "micrograph": self.micrograph,
