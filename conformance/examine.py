@@ -160,6 +160,7 @@ class Examination:
     def _look_carefully(self, compiled: Compiled, tell: Tell) -> None:
         """The first form compiles the program and does not run it, so that every stage of the compile is observed. Whoever ends the
         process after that has been told before: the form of a stage, or the program itself."""
+        self._at(Stage.RUNTIME)  # eager's own time
         ref = self.reference(0)
         self._follow = False
         for stage in GRAPH_STAGES:
