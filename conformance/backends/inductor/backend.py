@@ -166,7 +166,7 @@ class InductorBackend(Backend):
             "so that the numbers can be compared. The default is probed as well",
             "torch._inductor.config.shape_padding = False": "GPU targets: whether a matmul is padded is decided by a stopwatch, "
             "so that the same program would not be made twice",
-            "torch._dynamo.guards.profile_guard_manager": "not called: Dynamo times new guards after it has flushed the processor's "
+            seam.shown("time_guards"): "not called: Dynamo times new guards after it has flushed the processor's "
             "caches, a quarter of what a capture costs, and only logs the result",
             "TORCHINDUCTOR_CACHE_DIR": "a new folder for every compile: each starts from empty caches",
             "TORCHINDUCTOR_VEC_ISA_OK=1": "where every vector instruction set of this CPU was tried and works: Inductor would "
