@@ -24,7 +24,7 @@ from conformance.errors import NotInEager, UsageError, first_line
 from conformance.replay import Replays
 from conformance.stage import STAGES, Stage
 from conformance.trace import Observation, Trace
-from conformance.verdict import Finding, Kind, Verdict
+from conformance.verdict import Finding, Kind
 
 FURTHER_CALLS = 3  # calls with values of their own, after the first three
 GRAPH_STAGES = STAGES[: Stage.RUNTIME.order]
@@ -224,7 +224,7 @@ class Examination:
         if crashed is Stage.RUNTIME:  # it compiled, so that its earlier forms can say where it went wrong
             crashed = self._ladder(compiled, 0, ref, [])[0]
         seen = self.found.at(crashed)
-        excuse = _taken_back(seen)
+        excuse = seen.take_back()
         if seen.verdict is None:
             also = f" ({excuse})" if excuse else ""
             seen.findings.append(Finding(Kind.CRASH, LADDER, first_line(error) + also))
@@ -395,7 +395,7 @@ class Examination:
 
     def _blame(self, stage: Stage, findings: list[Finding]) -> None:
         seen = self.found.at(stage)
-        _taken_back(seen)
+        seen.take_back()
         seen.findings += findings
 
     def _ladder(
@@ -441,14 +441,6 @@ class Beside:
         result = self.fn(*inputs)
         self.kept = self.fn(*self.others)
         return result
-
-
-def _taken_back(seen: Observation) -> str:
-    """That a stage could not be observed, since a hook was not called, excuses neither a crash nor a wrong result there. Returns the reason."""
-    if seen.verdict is not Verdict.UNAVAILABLE:
-        return ""
-    excuse, seen.verdict, seen.reason = seen.reason, None, ""
-    return excuse
 
 
 def _when_replayed(compiled: Compiled) -> Kind | None:

@@ -32,6 +32,14 @@ class Observation:
     def says(cls, verdict: Verdict, reason: str, **facts: Any) -> Observation:
         return cls(facts=facts, verdict=verdict, reason=reason)
 
+    def take_back(self) -> str:
+        """That a stage could not be observed, since a hook was not called, excuses neither a crash nor a wrong result there. Returns the
+        reason."""
+        if self.verdict is not Verdict.UNAVAILABLE:
+            return ""
+        excuse, self.verdict, self.reason = self.reason, None, ""
+        return excuse
+
     def to_json(self) -> dict[str, Any]:
         return {
             "facts": self.facts,
@@ -71,9 +79,8 @@ class Trace:
         """The process ended at this stage: that it could not be observed is no excuse."""
         self.unavailable.pop(stage, None)
         seen = self.at(stage)
+        seen.take_back()
         seen.findings.append(how)
-        if seen.verdict is Verdict.UNAVAILABLE:
-            seen.verdict, seen.reason = None, ""
 
     def to_json(self) -> dict[str, Any]:
         return {
