@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import contextlib
 import dataclasses
+import inspect
 import itertools
 import random
 import types
@@ -52,9 +53,27 @@ def interpreting() -> Iterator[None]:
     with contextlib.ExitStack() as stack:
         stack.callback(triton.patch_language(_speaks(triton.language)).restore)
         stack.enter_context(_whole_numbers(triton.language.core.tensor))
+        stack.enter_context(_without_stand_in(triton.libdevice))
         stack.enter_context(triton.replace(**additions, **functions))
         stack.enter_context(np.errstate(all="ignore"))
         yield
+
+
+@contextlib.contextmanager
+def _without_stand_in(library: Any) -> Iterator[None]:
+    """A function of libdevice that is not among ours says so. Triton declares each as a stub that returns None, and a kernel would fail
+    somewhere behind it, as if it were wrong."""
+    before = {
+        name: value
+        for name, value in vars(library).items()
+        if inspect.isfunction(value) and value.__module__ == library.__name__ and name not in FUNCTIONS
+    }
+    for name in before:
+        setattr(library, name, _missing(name))
+    try:
+        yield
+    finally:
+        vars(library).update(before)
 
 
 @contextlib.contextmanager
@@ -196,6 +215,13 @@ def _no_assembly(self: Any, *args: Any, **kwargs: Any) -> Any:
 
 def _no_function(self: Any, library: str, path: str, symbol: str, *args: Any, **kwargs: Any) -> Any:
     raise NotInterpretable(f"{symbol} of libdevice has no stand-in")
+
+
+def _missing(name: str) -> Callable[..., Any]:
+    def call(*args: Any, **kwargs: Any) -> Any:
+        raise NotInterpretable(f"{name} of libdevice has no stand-in")
+
+    return call
 
 
 # ----------------------------------------------------------------------------------------- mathematics

@@ -166,6 +166,7 @@ TRITON = {
     "device_assert": Name(f"{INTERPRETER}:InterpreterBuilder.create_assert", RUN),
     "extern_elementwise": Name(f"{INTERPRETER}:InterpreterBuilder.create_extern_elementwise", RUN),
     "call_jitted": Name("triton.runtime.jit:JITFunction.__call__", RUN),
+    "libdevice": Name(LIBDEVICE, RUN),
     **{f"libdevice.{name}": Name(f"{LIBDEVICE}:{name}", NO_STAGE) for name in FUNCTIONS},
 }
 

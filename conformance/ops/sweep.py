@@ -66,20 +66,17 @@ class Sweep:
 
     def run(self, workers: int, done: Sequence[str] = ()) -> Iterator[Results]:
         """The results of each task as it ends. `done`: cells that a record has already."""
-        waiting = [_Work(task) for task in self._tasks(frozenset(done))]
-        while waiting:
-            work = dict(enumerate(waiting))
-            waiting = []
-            pool = Pool(workers, self.limit, MEMORY)
-            for event in pool.run([Job(index, examine, (one.task,)) for index, one in work.items()]):
-                one = work[event.job.key]
-                if event.said is not None:
-                    one.hear(event.said)
-                elif event.death is not None:
-                    one.bury(event.death)
-                    waiting.append(one)
-                else:
-                    yield Results(self, one.task, one.judged, one.skipped)
+        work = [_Work(task) for task in self._tasks(frozenset(done))]
+        pool = Pool(workers, self.limit, MEMORY)
+        for event in pool.run([_job(index, one) for index, one in enumerate(work)]):
+            one = work[event.job.key]
+            if event.said is not None:
+                one.hear(event.said)
+            elif event.death is not None:
+                one.bury(event.death)
+                pool.add(_job(event.job.key, one))  # next, while the others go on: it is slow, being one call a compile
+            else:
+                yield Results(self, one.task, one.judged, one.skipped)
 
 
 @dataclass
@@ -117,3 +114,7 @@ class _Work:
         done |= {(f"wrong {name}", key) for (name, key), one in self.judged.items() if one.findings}
         self.task = replace(self.task, done=frozenset(done), alone=suspects)
         self.begun = Begun("", ())
+
+
+def _job(index: int, work: _Work) -> Job:
+    return Job(index, examine, (work.task,))
