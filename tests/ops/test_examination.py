@@ -8,6 +8,7 @@ import pytest
 import torch
 
 from conformance.expectations import Expectations
+from conformance.ops import examination
 from conformance.ops.call import Key
 from conformance.ops.cells import Results, _findings
 from conformance.ops.examination import Judged, Skipped, Task, examine
@@ -107,6 +108,24 @@ def test_the_call_that_kills_a_process_is_found_and_the_others_are_judged() -> N
     assert lines["decomposition/inductor/cpu/ops.mul:float32"]["verdict"] == "pass"
     line = lines["decomposition/inductor/cpu/ops.mul:bfloat16"]
     assert line["verdict"] == "error" and "SIGSEGV" in line["findings"][0]["detail"]
+
+
+@pytest.mark.own_process
+def test_a_call_that_does_not_end_in_eager_is_skipped_and_the_others_are_judged(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(examination, "EAGER_SECONDS", 1.0)
+    sweep = Sweep("inductor", "cpu", (operator("endless"),), ("float32",), ("plain",), 3, (rungs.Eager(),), limit=60)
+    (results,) = list(sweep.run(1))
+    assert [reason for reason in results.skipped.values() if "SIGALRM" in reason]
+    assert [one.how for one in results.judged.values()] == [DECOMPOSED]
+
+
+def test_what_checks_no_index_is_not_called_without_elements() -> None:
+    known = operator("cumsum")
+    known.info.name = "_unsafe_index"
+    assert not list(calls_of(known, "float32", ("empty",), 2))
+    assert list(calls_of(known, "float32", ("plain",), 2))
 
 
 def test_what_eager_refuses_is_skipped() -> None:
