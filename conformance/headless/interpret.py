@@ -69,7 +69,7 @@ def _without_stand_in(library: Any) -> Iterator[None]:
         if inspect.isfunction(value) and value.__module__ == library.__name__ and name not in FUNCTIONS
     }
     for name in before:
-        setattr(library, name, _missing(name))
+        setattr(library, name, _libdevice(name))
     try:
         yield
     finally:
@@ -214,14 +214,11 @@ def _no_assembly(self: Any, *args: Any, **kwargs: Any) -> Any:
 
 
 def _no_function(self: Any, library: str, path: str, symbol: str, *args: Any, **kwargs: Any) -> Any:
-    raise NotInterpretable(f"{symbol} of libdevice has no stand-in")
+    raise _no_stand_in(symbol)
 
 
-def _missing(name: str) -> Callable[..., Any]:
-    def call(*args: Any, **kwargs: Any) -> Any:
-        raise NotInterpretable(f"{name} of libdevice has no stand-in")
-
-    return call
+def _no_stand_in(function: str) -> NotInterpretable:
+    return NotInterpretable(f"{function} of libdevice has no stand-in")
 
 
 # ----------------------------------------------------------------------------------------- mathematics
@@ -229,10 +226,12 @@ def _missing(name: str) -> Callable[..., Any]:
 
 @cache
 def _libdevice(name: str) -> Callable[..., Any]:
-    """A function of CUDA's mathematics library, computed by torch on the CPU in the same precision."""
-    function = FUNCTIONS[name]
+    """A function of CUDA's mathematics library, computed by torch on the CPU in the same precision; where we have none, it says so."""
+    function = FUNCTIONS.get(name)
 
     def call(*args: Any, **_: Any) -> Any:
+        if function is None:
+            raise _no_stand_in(name)
         return _tensor(function(*(_values(arg) for arg in args)))
 
     return call

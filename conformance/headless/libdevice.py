@@ -47,7 +47,7 @@ NAMED: dict[str, Function] = {
     "round": lambda x: torch.sign(x) * torch.floor(torch.abs(x) + 0.5),
     "llround": lambda x: (torch.sign(x) * torch.floor(torch.abs(x) + 0.5)).to(torch.int64),
     "ilogb": lambda x: torch.frexp(x).exponent.to(torch.int32) - 1,
-    "exp10": lambda x: torch.pow(torch.full_like(x, 10.0), x),
+    "exp10": lambda x: _exp10(x),
     "cbrt": lambda x: torch.sign(x) * torch.pow(torch.abs(x), 1.0 / 3.0),
     "rcbrt": lambda x: torch.sign(x) * torch.pow(torch.abs(x), -1.0 / 3.0),
     "cospi": lambda x: torch.cos(x * math.pi),
@@ -71,7 +71,7 @@ NAMED: dict[str, Function] = {
     "normcdf": torch.special.ndtr,
     "normcdfinv": torch.special.ndtri,
     "fast_expf": torch.exp,
-    "fast_exp10f": lambda x: torch.pow(torch.full_like(x, 10.0), x),
+    "fast_exp10f": lambda x: _exp10(x),
     "fast_logf": torch.log,
     "fast_log2f": torch.log2,
     "fast_log10f": torch.log10,
@@ -84,6 +84,10 @@ NAMED: dict[str, Function] = {
     "popc": lambda x: _popcount(x),
     "mulhi": lambda x, y: ((x.to(torch.int64) * y.to(torch.int64)) >> 32).to(torch.int32),
 }
+
+
+def _exp10(x: torch.Tensor) -> torch.Tensor:
+    return torch.pow(torch.full_like(x, 10.0), x)
 
 
 def _popcount(x: torch.Tensor) -> torch.Tensor:
