@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import faulthandler
 import os
-import signal
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
+
+from conformance.alarm import alarm
 
 PATIENCE = 180.0  # seconds for one call, its compile included, on a busy machine
 GRACE = 15.0  # how much later the process itself is ended
@@ -32,16 +33,9 @@ def limited(seconds: float) -> Iterator[None]:
     def cut(*_: Any) -> None:
         raise Hung(f"no end after {seconds:g} s")
 
-    before = signal.signal(signal.SIGALRM, cut)
-    signal.setitimer(
-        signal.ITIMER_REAL, seconds, 2.0
-    )  # again, since one that arises in a callback of Python's own is dropped
-    try:
-        with _ended_after(seconds + min(GRACE, seconds)):
-            yield
-    finally:
-        signal.setitimer(signal.ITIMER_REAL, 0)
-        signal.signal(signal.SIGALRM, before)
+    # Again, since one that arises in a callback of Python's own is dropped.
+    with alarm(seconds, cut, again=2.0), _ended_after(seconds + min(GRACE, seconds)):
+        yield
 
 
 @contextmanager

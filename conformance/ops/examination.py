@@ -6,13 +6,14 @@ import signal
 import time
 import warnings
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager, suppress
+from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import Any
 
 import torch
 
 from conformance import oracle
+from conformance.alarm import alarm
 from conformance.errors import CannotRun, first_line
 from conformance.ops.call import Call, Key
 from conformance.ops.form import ERRORS, calls_of, error_calls
@@ -122,25 +123,14 @@ def _in_eager(task: Task, say: Say) -> Iterator[Expected]:
             continue
         say(Begun("", (call.key,)))
         try:
-            with _in_time():
+            # A polynomial of degree 2**63 does not end in eager either. No handler of Python's runs while an operator does, so the signal
+            # ends the process; another one goes on without the call.
+            with alarm(EAGER_SECONDS, signal.SIG_DFL):
                 wanted = expected(call, task.eager)
         except EagerRefuses as refusal:
             say(Skipped(call.key, str(refusal)[:200]))
         else:
             yield wanted
-
-
-@contextmanager
-def _in_time() -> Iterator[None]:
-    """A polynomial of degree 2**63 does not end in eager either. No handler of Python's runs while an operator does, so the signal ends the
-    process; another one goes on without the call."""
-    before = signal.signal(signal.SIGALRM, signal.SIG_DFL)
-    signal.setitimer(signal.ITIMER_REAL, EAGER_SECONDS)
-    try:
-        yield
-    finally:
-        signal.setitimer(signal.ITIMER_REAL, 0)
-        signal.signal(signal.SIGALRM, before)
 
 
 def _confirm(task: Task, known: dict[Key, Expected], wrong: list[Judged], say: Say) -> None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import signal
 import threading
 import time
 from collections import Counter
@@ -13,6 +12,7 @@ from typing import Any
 
 from torch import fx
 
+from conformance.alarm import alarm
 from conformance.backends.inductor.seam import seam as inductor
 from conformance.errors import first_line
 from conformance.graphs import copied, op_name, ops
@@ -136,13 +136,8 @@ def limited(seconds: float) -> Iterator[None]:
     def stop(*_: Any) -> None:
         raise PassStopped(f"the pass was still running after {seconds:g} s")
 
-    previous = signal.signal(signal.SIGALRM, stop)
-    remaining = signal.setitimer(signal.ITIMER_REAL, seconds)[0]
-    try:
+    with alarm(seconds, stop):
         yield
-    finally:
-        signal.setitimer(signal.ITIMER_REAL, remaining)
-        signal.signal(signal.SIGALRM, previous)
 
 
 class Failed(Exception):
