@@ -12,7 +12,7 @@ from conformance.checks.measured import OP_ACCEPTED, OP_DIFFERS, OP_ENDED, OP_RE
 from conformance.expectations import Expectations
 from conformance.ops.call import Key
 from conformance.ops.examination import Judged, Task
-from conformance.ops.words import FALLBACK, WORDS
+from conformance.ops.words import FALLBACK, REFUSES, WORDS
 from conformance.verdict import Finding, Kind, Verdict
 
 if TYPE_CHECKING:
@@ -79,6 +79,8 @@ class Results:
         }
         if ops := sorted({op for key, one in mine.items() if key.form == "plain" for op in one.ops}):
             facts["ops"] = ops
+        if unbuilt := sorted({op for one in mine.values() for op in one.unbuilt}):
+            facts["unbuilt"] = unbuilt
         if notes := sorted({one.note for one in mine.values() if one.note}):
             facts["notes"] = notes[:5]
         if stages := sorted({one.stage for one in mine.values() if one.stage}):
@@ -143,6 +145,8 @@ def _verdict(mine: dict[Key, Judged], findings: list[Finding], before: set[Key],
         return (
             (Verdict.BLOCKED, "every call is wrong at an earlier stage") if before else (Verdict.UNAVAILABLE, nothing)
         )
+    if all(one.how == REFUSES for one in mine.values()):
+        return Verdict.UNSUPPORTED, next(iter(mine.values())).note
     broken = [
         one
         for one in mine.values()

@@ -6,6 +6,7 @@ import os
 import sys
 import time
 from collections import Counter
+from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -31,6 +32,7 @@ INTERRUPTED = 130
 @click.option(
     "-k", "--op", "globs", multiple=True, metavar="GLOB", help="operators, e.g. 'nn.functional.*' (default: all)"
 )
+@click.option("--shard", metavar="K/N", help="every Nth operator, from the Kth on: 1/3, 2/3 and 3/3 are all of them")
 @click.option("--dtype", multiple=True, metavar="D", help="float32, int8, … (default: all)")
 @click.option(
     "--form", multiple=True, metavar="F", help="transposed, special, in_place, errors, …; `all` (default: layouts)"
@@ -59,6 +61,7 @@ def ops(
     backend: str,
     target: str | None,
     globs: tuple[str, ...],
+    shard: str | None,
     dtype: tuple[str, ...],
     form: tuple[str, ...],
     layouts: bool,
@@ -92,7 +95,7 @@ def ops(
     if report is not None and report.suffix not in (".html", ".md", ".json"):
         raise UsageError(f"cannot tell what {report.name} is to be: name it .html, .md or .json")
     sweep = sweep_of(
-        backend, target, globs, dtype, (*form, *(["layouts"] if layouts else [])), samples, stage, no_confirm
+        backend, target, globs, dtype, (*form, *(["layouts"] if layouts else [])), samples, stage, no_confirm, shard
     )
     for rung in sweep.rungs:
         rung.width = width or rung.width
@@ -120,6 +123,7 @@ def sweep_of(
     samples: int = 3,
     stage: tuple[str, ...] = (),
     no_confirm: bool = False,
+    shard: str | None = None,
 ) -> Sweep:
     """The sweep that the options ask for."""
     # No sweep runs on a real GPU. The operator database would start CUDA here, and no forked process could start it again.
@@ -135,7 +139,7 @@ def sweep_of(
     wanted, names = form_names(form or ("layouts",)), dtype_names(dtype)
     ladder = LADDERS[backend](target)
     known = operators()
-    chosen = select(known, list(globs) or ["*"], "operator")
+    chosen = in_shard(select(known, list(globs) or ["*"], "operator"), shard)
     rungs = tuple(rung for rung in ladder.rungs if not stage or rung.stage.value in stage)
     if not rungs:
         has = ", ".join(rung.stage.value for rung in ladder.rungs)
@@ -151,6 +155,16 @@ def sweep_of(
         None if no_confirm else ladder.check,
         ladder.eager,
     )
+
+
+def in_shard(names: Sequence[str], shard: str | None) -> list[str]:
+    """Every Nth name from the Kth on, for `K/N`."""
+    if shard is None:
+        return list(names)
+    which, _, parts = shard.partition("/")
+    if not (which.isdecimal() and parts.isdecimal() and 1 <= int(which) <= int(parts)):
+        raise UsageError(f"--shard takes K/N with 1 <= K <= N, such as 1/3, and not {shard!r}")
+    return list(names)[int(which) - 1 :: int(parts)]
 
 
 def prepare(sweep: Sweep, expected_in: str | None = None) -> Expectations:

@@ -114,6 +114,7 @@ def as_json(table: Coverage) -> dict[str, Any]:
         "operators": {
             row: {
                 str(index): {"is": entry.word, "forms": entry.forms, "findings": entry.findings}
+                | ({"unbuilt": entry.unbuilt} if entry.unbuilt else {})
                 for index, column in enumerate(table.columns)
                 if (entry := table.entries.get((row, column))) is not None
             }
@@ -139,6 +140,8 @@ def as_markdown(table: Coverage) -> str:
             if any(counts):
                 parts.append(f"| {SIGNS[word]} {word} | " + " | ".join(map(str, counts)) + " |")
         parts += ["", *_wrong_list(table, columns), ""]
+        if unbuilt := list(_unbuilt_list(table, columns)):
+            parts += ["Registered converters that took no part, by operator of the graph:", "", *unbuilt, ""]
     return "\n".join(parts)
 
 
@@ -149,6 +152,18 @@ def _wrong_list(table: Coverage, columns: Sequence[Column]) -> Iterator[str]:
             if entry is not None and entry.word in BAD:
                 said = entry.findings[0].replace("|", "\\|").replace("\n", " ") if entry.findings else ""
                 yield f"- `{row}` {column.dtype}: {entry.word} ({', '.join(entry.forms)}): {said[:300]}"
+
+
+def _unbuilt_list(table: Coverage, columns: Sequence[Column]) -> Iterator[str]:
+    """What the compiler's registry claims and did not convert: in which samples of which operators and dtypes."""
+    found: dict[str, dict[str, list[str]]] = {}
+    for row in table.rows:
+        for column in columns:
+            entry = table.entries.get((row, column))
+            for op in entry.unbuilt if entry is not None else ():
+                found.setdefault(op, {}).setdefault(row, []).append(column.dtype)
+    for op, rows in sorted(found.items()):
+        yield f"- `{op}`: " + "; ".join(f"{row} ({', '.join(dtypes)})" for row, dtypes in rows.items())
 
 
 def write(runs: Sequence[Run], path: Path, changed: bool = False) -> None:

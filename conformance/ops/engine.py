@@ -13,7 +13,7 @@ from conformance.contract import Contract
 from conformance.inputs import Value
 from conformance.micrograph import Micrograph
 from conformance.ops.call import Call, Wide
-from conformance.ops.rung import Compile, owners
+from conformance.ops.rung import Compile, Refusal, owners
 from conformance.stage import Stage
 from conformance.target import Target
 from conformance.torch_seam import OpOverload
@@ -22,24 +22,29 @@ from conformance.torch_seam import OpOverload
 class Engines:
     """One compile by Torch-TensorRT: the graph is partitioned, and an engine is built of every part that has converters."""
 
-    stage, width = Stage.CODEGEN, 16
+    # An engine's results are its own, and contiguous. What torch.export does not take, nothing takes: no part of it runs in eager.
+    stage, width, breaks, keeps_layouts = Stage.CODEGEN, 16, False, False
 
     def __init__(self, target: Target) -> None:
         self.target = target
 
     @contextmanager
     def compile(self, calls: Sequence[Call], whole: bool = True) -> Iterator[Compile]:
+        from conformance.backends.torch_tensorrt.capture import refuses
         from conformance.backends.torch_tensorrt.compiled import TorchTensorRTCompiled
 
         compiled = TorchTensorRTCompiled(Case(micrograph_of(calls), self.target))
         log = compiled.recording
         try:
             if log.error is not None:
-                raise log.error
+                raise Refusal(log.error, compiled.blame(log.error), refuses(log.error), convertible(log.lowered))
             function = compiled.at(Stage.CODEGEN) or compiled.at(Stage.POSTGRAD)
             if function is None:
                 raise NotImplementedError("Torch-TensorRT left no program")
-            yield Compile(function, externs=left_in_torch(log, calls), kernels=[bool(log.engines)] * len(calls))
+            left = left_in_torch(log, calls)
+            known = set(convertible(log.lowered))
+            unbuilt = [[op for op in ops if op in known] for ops in left]
+            yield Compile(function, externs=left, kernels=[bool(log.engines)] * len(calls), unbuilt=unbuilt)
         finally:
             compiled.close()
 
@@ -61,6 +66,14 @@ def micrograph_of(calls: Sequence[Call]) -> type[Micrograph]:
             return tuple(tensor.detach().clone(memory_format=torch.preserve_format) for tensor in tensors)
 
     return Operators
+
+
+def convertible(gm: torch.fx.GraphModule | None) -> list[str]:
+    """The operators of a graph that Torch-TensorRT's registry has a converter for, whether or not it takes their arguments."""
+    from conformance.backends.torch_tensorrt.seam import seam
+
+    claimed = seam.converters.unique_targets() if gm is not None else ()
+    return sorted({str(node.target) for node in gm.graph.nodes if node.target in claimed} if gm is not None else ())
 
 
 def left_in_torch(log: Any, calls: Sequence[Call]) -> list[list[str]]:

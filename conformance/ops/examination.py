@@ -19,7 +19,7 @@ from conformance.ops.call import Call, Key
 from conformance.ops.form import ERRORS, calls_of, error_calls
 from conformance.ops.judgement import EagerRefuses, Expected, OnTarget, differences, expected, outcomes
 from conformance.ops.operator import Operator
-from conformance.ops.rung import Compile, Rung, is_library
+from conformance.ops.rung import Compile, Refusal, Rung, is_library
 from conformance.ops.seam import seam
 from conformance.ops.words import COMPILED, DECOMPOSED, FALLBACK, LIBRARY, REFUSES, WRONG
 from conformance.oracle import Difference, Outcome
@@ -50,7 +50,8 @@ class Skipped:
 @dataclass
 class Judged:
     """What a rung made of a call. `findings` are kinds with what was seen; `stage` is the stage at fault, where it was asked for;
-    `ops` are the operators that the graph has in place of the call."""
+    `ops` are the operators that the graph has in place of the call; `unbuilt` those that the compiler has a converter for, and did not
+    convert."""
 
     rung: str
     key: Key
@@ -61,6 +62,7 @@ class Judged:
     note: str = ""
     stage: str = ""
     ops: tuple[str, ...] = ()
+    unbuilt: tuple[str, ...] = ()
 
 
 @dataclass
@@ -232,7 +234,7 @@ class Examination:
             except CannotRun:
                 raise
             except Exception as broken:
-                if one.call.raises:
+                if one.call.raises or not self.rung.breaks:
                     raise
                 # Without fullgraph=True, the default, a graph break may take the place of what cannot be captured.
                 captured = isinstance(broken, seam.unsupported)
@@ -244,8 +246,7 @@ class Examination:
         except Exception as error:
             if one.call.raises:
                 return Judged(self.rung.stage.value, key, DECOMPOSED, seconds=time.perf_counter() - started)
-            found = [Difference(Kind.CRASH, "call", first_line(error))]
-            return self._wrong(one, found, REFUSES, time.perf_counter() - started)
+            return self._refused(one, error, time.perf_counter() - started)
         seconds = time.perf_counter() - started
         try:
             found = self._compared(one, left)
@@ -276,13 +277,25 @@ class Examination:
     def _compared(self, one: Expected, left: list[Outcome]) -> list[Difference]:
         """Where the call differs from eager. Raises `CannotRun` where the two cannot be compared: that is our failure."""
         try:
-            found = differences(self.operator, one.call, left[0], one.first)
+            layouts = self.rung.keeps_layouts
+            found = differences(self.operator, one.call, left[0], one.first, layouts=layouts)
             if not found and one.second is not None:
-                for each in differences(self.operator, one.call, left[1], one.second, again=True):
+                for each in differences(self.operator, one.call, left[1], one.second, again=True, layouts=layouts):
                     found.append(Difference(each.kind, each.where, f"in the second call {each.detail}"))
         except Exception as error:
             raise CannotRun(f"the results cannot be compared: {first_line(error)}") from error
         return found
+
+    def _refused(self, one: Expected, error: Exception, seconds: float) -> Judged:
+        """Eager takes the call and the compiler raises; it is no finding where the compiler says that it takes no such program."""
+        known = error if isinstance(error, Refusal) else None
+        said = str(error) if known else first_line(error)
+        judged = self._wrong(one, [Difference(Kind.CRASH, "call", said)], REFUSES, seconds)
+        if known is not None:
+            judged.stage, judged.unbuilt = known.stage.value, known.unbuilt
+            if known.by_design:
+                judged.findings, judged.note, judged.unbuilt = [], said, ()
+        return judged
 
     def _wrong(self, one: Expected, found: list[Difference], how: str, seconds: float) -> Judged:
         findings = [(each.kind.value, str(each)) for each in found[:3]]
@@ -300,4 +313,5 @@ class Examination:
             others = [name for name in externs if not is_library(name)]
             how = FALLBACK if others else LIBRARY if externs else COMPILED
         ops = tuple(sorted(made.ops[index])) if made.ops else ()
-        return Judged(self.rung.stage.value, one.call.key, how, seconds=seconds, ops=ops)
+        unbuilt = tuple(made.unbuilt[index]) if made.unbuilt else ()
+        return Judged(self.rung.stage.value, one.call.key, how, seconds=seconds, ops=ops, unbuilt=unbuilt)

@@ -100,20 +100,21 @@ def _loss(result: Any) -> torch.Tensor | None:
 
 
 def differences(
-    operator: Operator, call: Call, outcome: Outcome, ref: Reference, again: bool = False
+    operator: Operator, call: Call, outcome: Outcome, ref: Reference, again: bool = False, layouts: bool = True
 ) -> list[Difference]:
-    """Where a compiled call is not what eager gives; empty where it is, or where the documentation leaves the difference open."""
+    """Where a compiled call is not what eager gives; empty where it is, or where the documentation leaves the difference open.
+    layouts: strides and shared memory count."""
     if call.raises:
         return oracle.compare(outcome, ref)
     if outcome.error is None:
         outcome.drawn = ref.eager.drawn
         if ref.eager.drawn or not operator.compares_values():
             outcome = without_values(outcome, ref.eager)
-    found = oracle.compare(outcome, ref)
+    found = oracle.compare(outcome, ref, strides=layouts, aliases=layouts)
     if any(one.kind in VALUES for one in found):
         tensors = call.again if again else call.tensors
         ref = replace(ref, exact=exact(call, tensors))
-        found = oracle.compare(outcome, ref)
+        found = oracle.compare(outcome, ref, strides=layouts, aliases=layouts)
     if found and all(one.kind in VALUES for one in found):
         if _within(outcome, ref.eager, operator.tolerance(call.key.dtype)) or not _repeatable(call, ref, again):
             return []

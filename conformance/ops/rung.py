@@ -19,6 +19,7 @@ from torch import fx
 
 from conformance.backends.inductor.seam import seam as inductor
 from conformance.backends.inductor.watch import Watch, poisoned, watching
+from conformance.errors import first_line
 from conformance.ops.call import Call, program
 from conformance.ops.seam import seam
 from conformance.stage import Stage
@@ -33,24 +34,39 @@ LIBRARY = frozenset(
 @dataclass
 class Compile:
     """One compile of a wide program. `ops[i]` counts the operators that the graph has for call `i`; `externs[i]` those that the program
-    leaves to a library or to ATen. `kernels` says whether code was generated for the call."""
+    leaves to a library or to ATen. `kernels` says whether code was generated for the call. `unbuilt[i]`: operators that the compiler
+    has a converter for, and left to torch all the same."""
 
     function: Callable[..., Any]
     ops: list[Counter[str]] = field(default_factory=list)
     externs: list[list[str]] = field(default_factory=list)
     kernels: list[bool] = field(default_factory=list)
+    unbuilt: list[list[str]] = field(default_factory=list)
     inputs: list[int] = field(
         default_factory=list
     )  # which tensors of the program the captured graph takes: it drops unused ones
 
 
+class Refusal(Exception):
+    """A compile that ended in an exception, from a compiler that knows more of it: the stage that raised it, whether the compiler says
+    that it does not take such programs, and which operators it has a converter for."""
+
+    def __init__(self, error: BaseException, stage: Stage, by_design: bool, unbuilt: Sequence[str]) -> None:
+        super().__init__(first_line(error))
+        self.error, self.stage, self.by_design, self.unbuilt = error, stage, by_design, tuple(unbuilt)
+
+
 class Rung(Protocol):
-    """stage   where its findings stand
-    width   how many calls one compile takes
+    """stage          where its findings stand
+    width          how many calls one compile takes
+    breaks         whether a graph break may take the place of what is not captured
+    keeps_layouts  whether results have eager's strides, and share memory as eager's do
     """
 
     stage: Stage
     width: int
+    breaks: bool
+    keeps_layouts: bool
 
     def compile(self, calls: Sequence[Call], whole: bool = True) -> AbstractContextManager[Compile]:
         """The calls as one program. whole: a graph break is an error; otherwise the rest runs in eager."""
@@ -59,7 +75,7 @@ class Rung(Protocol):
 class Decomposed:
     """AOTAutograd with Inductor's decompositions; the graph that comes out runs in Python, an operator at a time."""
 
-    stage, width = Stage.DECOMPOSITION, 48
+    stage, width, breaks, keeps_layouts = Stage.DECOMPOSITION, 48, True, True
 
     @contextmanager
     def compile(self, calls: Sequence[Call], whole: bool = True) -> Iterator[Compile]:
@@ -89,7 +105,7 @@ class Decomposed:
 class Compiled:
     """Inductor's whole program for the CPU."""
 
-    stage, width = Stage.RUNTIME, 32
+    stage, width, breaks, keeps_layouts = Stage.RUNTIME, 32, True, True
 
     @contextmanager
     def compile(self, calls: Sequence[Call], whole: bool = True) -> Iterator[Compile]:

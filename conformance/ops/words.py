@@ -44,12 +44,14 @@ OP_ENDED = "OPS004"  # as `conformance.checks.measured` declares it, which impor
 
 @dataclass
 class Entry:
-    """How an operator fares in a dtype: a word of `SIGNS`, and for each stage what is wrong."""
+    """How an operator fares in a dtype: a word of `SIGNS`, and for each stage what is wrong. `unbuilt`: operators of the graph that the
+    compiler's registry has a converter for, and that were not converted."""
 
     word: str
     forms: list[str] = field(default_factory=list)
     findings: list[str] = field(default_factory=list)
     expected: bool = True
+    unbuilt: list[str] = field(default_factory=list)
 
 
 def operator_and_dtype(micrograph: str) -> tuple[str, str] | None:
@@ -66,6 +68,12 @@ def dtype_order(dtype: str) -> int:
 
 def entry_of(stages: Mapping[str, Mapping[str, Any]]) -> Entry:
     """The word for an operator in a dtype, from its cells at each stage."""
+    entry = _entry_of(stages)
+    entry.unbuilt = sorted({op for line in stages.values() for op in line["observation"].get("unbuilt", ())})
+    return entry
+
+
+def _entry_of(stages: Mapping[str, Mapping[str, Any]]) -> Entry:
     wrong = [(stage, line) for stage, line in stages.items() if line["findings"]]
     if wrong:
         findings = [f"{stage}: {finding['detail']}" for stage, line in wrong for finding in line["findings"]]
@@ -74,9 +82,9 @@ def entry_of(stages: Mapping[str, Mapping[str, Any]]) -> Entry:
         return Entry(_worst(wrong), forms, findings, expected)
     last = list(stages.values())[-1]
     how = last["observation"].get("how", {})
-    for word in (FALLBACK, LIBRARY, COMPILED, DECOMPOSED):
+    for word in (FALLBACK, LIBRARY, COMPILED, DECOMPOSED, REFUSES):
         if how.get(word):
-            return Entry(word)
+            return Entry(word, findings=last["observation"].get("notes", []) if word == REFUSES else [])
     return Entry(BLOCKED if last["verdict"] == "blocked" else NOTHING, findings=[last["reason"]])
 
 

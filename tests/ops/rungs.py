@@ -11,7 +11,7 @@ from typing import Any
 import torch
 
 from conformance.ops.call import Call, program
-from conformance.ops.rung import Compile
+from conformance.ops.rung import Compile, Refusal
 from conformance.stage import Stage
 from conformance.torch_seam import pytree
 
@@ -19,7 +19,7 @@ from conformance.torch_seam import pytree
 class Eager:
     """Runs the calls as they are."""
 
-    stage, width = Stage.DECOMPOSITION, 8
+    stage, width, breaks, keeps_layouts = Stage.DECOMPOSITION, 8, True, True
 
     def __init__(self) -> None:
         self.compiles: list[int] = []
@@ -73,6 +73,27 @@ class Refusing(Eager):
         if any(call.key.dtype == "bfloat16" for call in calls):
             raise NotImplementedError("no bfloat16 here")
         return function
+
+
+class SaysWhy(Eager):
+    """Raises for bfloat16 as a compiler does that knows more of it."""
+
+    breaks = False
+
+    def __init__(self, by_design: bool) -> None:
+        super().__init__()
+        self.by_design = by_design
+
+    def changed(self, calls: Sequence[Call], function: Callable[..., Any]) -> Callable[..., Any]:
+        if any(call.key.dtype == "bfloat16" for call in calls):
+            raise Refusal(ValueError("no bfloat16"), Stage.FUSION, self.by_design, ["aten.mul.Tensor"])
+        return function
+
+
+class OwnMemory(OtherStrides):
+    """Results with strides of their own, as a TensorRT engine has."""
+
+    keeps_layouts = False
 
 
 class Dying(Eager):

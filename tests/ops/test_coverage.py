@@ -102,5 +102,15 @@ def test_the_three_documents(old: Run, new: Run, tmp_path: Path) -> None:
         write([old, new], tmp_path / "ops.txt")
 
 
+def test_registered_converters_that_took_no_part_are_listed(tmp_path: Path) -> None:
+    left = line("codegen", "sort:float32", "fallback")
+    left["observation"]["unbuilt"] = ["aten.sort.default"]
+    run = record(tmp_path / "trt.jsonl", "2.14.0", left, line("codegen", "add:float32", "compiled"))
+    write([run], tmp_path / "ops.md")
+    assert "- `aten.sort.default`: sort (float32)" in (tmp_path / "ops.md").read_text()
+    write([run], tmp_path / "ops.json")
+    assert json.loads((tmp_path / "ops.json").read_text())["operators"]["sort"]["0"]["unbuilt"] == ["aten.sort.default"]
+
+
 def test_the_check_of_a_dead_process_is_the_declared_one() -> None:
     assert words.OP_ENDED == measured.OP_ENDED

@@ -7,14 +7,16 @@ from typing import Any
 import pytest
 import torch
 
+from conformance.errors import UsageError
 from conformance.expectations import Expectations
 from conformance.ops import examination
 from conformance.ops.call import Key
 from conformance.ops.cells import Results, _findings
+from conformance.ops.commands import in_shard
 from conformance.ops.examination import Judged, Skipped, Task, examine
 from conformance.ops.form import FORMS, LAYOUT_FORMS, calls_of, form_names
 from conformance.ops.sweep import Sweep
-from conformance.ops.words import CRASH, DECOMPOSED, REFUSES
+from conformance.ops.words import CRASH, DECOMPOSED, REFUSES, entry_of
 
 from . import rungs
 from .database import operator
@@ -83,6 +85,38 @@ def test_only_the_form_that_is_wrong_is_found() -> None:
 def test_a_refusal_is_split_down_to_the_calls_that_are_refused() -> None:
     found = judged(rungs.Refusing())
     assert {(one.key.dtype, one.how) for one in found} == {("float32", DECOMPOSED), ("bfloat16", REFUSES)}
+
+
+def test_a_compiler_that_says_why_it_refuses_is_not_asked_twice_and_its_stage_and_converters_are_told() -> None:
+    rung = rungs.SaysWhy(by_design=False)
+    found = [one for one in judged(rung, forms=("plain",)) if one.key.dtype == "bfloat16"]
+    assert {(one.how, one.stage, one.unbuilt) for one in found} == {(REFUSES, "fusion", ("aten.mul.Tensor",))}
+    assert kinds(found) == {"crash"}
+    assert rung.compiles.count(1) == len(found)
+
+
+def test_what_a_compiler_does_not_take_by_design_is_no_finding() -> None:
+    task, said = Task(operator("mul"), ("bfloat16",), ("plain",), 3, (rungs.SaysWhy(by_design=True),)), []
+    examine(task, said.append)
+    found = {("decomposition", one.key): one for one in said if isinstance(one, Judged)}
+    sweep = Sweep("eager", "cpu", (task.operator,), task.dtypes, task.forms, 3, task.rungs)
+    (line,) = Results(sweep, task, found, {}).lines(Expectations([], {}))
+    assert (line["verdict"], line["findings"]) == ("unsupported", [])
+    assert line["reason"] == "ValueError: no bfloat16"
+    assert entry_of({"decomposition": line}).word == REFUSES
+
+
+def test_strides_do_not_count_where_results_have_memory_of_their_own() -> None:
+    assert kinds(judged(rungs.OtherStrides(), forms=("plain",))) == {"wrong_metadata"}
+    assert kinds(judged(rungs.OwnMemory(), forms=("plain",))) == set()
+
+
+def test_shards_are_all_operators_once() -> None:
+    names = [f"op{index}" for index in range(10)]
+    assert sorted(name for which in (1, 2, 3) for name in in_shard(names, f"{which}/3")) == sorted(names)
+    for wrong in ("0/3", "4/3", "1", "a/b", "-1/2"):
+        with pytest.raises(UsageError, match="--shard takes K/N"):
+            in_shard(names, wrong)
 
 
 def test_gradients_of_a_wide_program_are_those_of_eager() -> None:
