@@ -19,6 +19,9 @@ from conformance.target import Target
 from conformance.torch_seam import OpOverload
 
 
+STARTED: list[Any] = []  # kept, so that the library stays as it is
+
+
 class Engines:
     """One compile by Torch-TensorRT: the graph is partitioned, and an engine is built of every part that has converters."""
 
@@ -47,6 +50,15 @@ class Engines:
             yield Compile(function, externs=left, kernels=[bool(log.engines)] * len(calls), unbuilt=unbuilt)
         finally:
             compiled.close()
+
+
+def start_tensorrt() -> None:
+    """Make a builder before any process is forked, and before the operator database is read. Where an NVIDIA driver is installed, a
+    process that was forked earlier dies when it makes its first one (TensorRT for RTX 1.6.1, no device visible)."""
+    from conformance.backends.torch_tensorrt.seam import not_importable, seam
+
+    if not not_importable():
+        STARTED.append(seam.tensorrt.Builder(seam.tensorrt.Logger()))
 
 
 def micrograph_of(calls: Sequence[Call]) -> type[Micrograph]:

@@ -38,11 +38,12 @@ def inductor(target: str | None) -> Ladder:
 
 
 def torch_tensorrt(target: str | None) -> Ladder:
-    from conformance.ops.engine import Engines
+    from conformance.ops.engine import Engines, start_tensorrt
 
     parsed = Target.parse(target or "sm_90")
     if not parsed.headless:
         raise UsageError(f"operators are swept through torch_tensorrt for described GPUs (sm_90), not for {parsed}")
+    start_tensorrt()
     return Ladder(parsed.name, (Engines(parsed),))
 
 
