@@ -18,7 +18,6 @@ from conformance.stage import Stage
 from conformance.target import Target
 from conformance.torch_seam import OpOverload
 
-
 STARTED: list[Any] = []  # kept, so that the library stays as it is
 
 
