@@ -1,0 +1,75 @@
+"""_batch_norm_with_update, wrong_metadata: op0(float32[5, 5, 5] stride (25, 1, 5), float32[5],
+float32[5], float32[5], float32[5], 0.5, 0.6): output 0: stride (25, 1, 5), eager has (25, 5, 1)
+
+Found by `conformance ops` (form transposed).
+Dtypes: float32, bfloat16, float16, float64.
+Stage: decomposition.
+Seen with torch 2.15.0+cu132.
+Exits 1 while the defect is there, 0 once it is gone.
+"""
+
+import sys
+
+import torch
+
+from torch.testing._internal.common_methods_invocations import op_db
+
+op0 = next(op for op in op_db if (op.name, op.variant_test_name) == ('_batch_norm_with_update', ''))
+
+
+def f(t0, t1, t2, t3, t4):
+    return op0(t0, t1, t2, t3, t4, 0.5, 0.6)
+
+
+def inputs():
+    return [
+        (torch.ones(125, dtype=torch.float32).as_strided((5, 5, 5), (25, 1, 5), 0), torch.ones(5, dtype=torch.float32).reshape((5,)), torch.ones(5, dtype=torch.float32).reshape((5,)), torch.ones(5, dtype=torch.float32).reshape((5,)), torch.ones(5, dtype=torch.float32).reshape((5,)), ),
+    ]
+
+def leaves(result):
+    return [x for part in result for x in leaves(part)] if isinstance(result, (list, tuple)) else [result]
+
+
+def about(x):
+    if not isinstance(x, torch.Tensor):
+        return repr(x)
+    strides = [s for s, size in zip(x.stride(), x.shape) if size > 1] if x.numel() else []
+    return f"{x.dtype} {list(x.shape)} strides {strides} requires_grad={x.requires_grad}"
+
+
+def shares(x, args):
+    places = [a.untyped_storage().data_ptr() for a in args]
+    return isinstance(x, torch.Tensor) and x.numel() and x.untyped_storage().data_ptr() in places
+
+
+def outcome(g):
+    said = []
+    for args in inputs():
+        torch.manual_seed(0)
+        try:
+            result = g(*args)
+        except Exception as error:
+            print(f"    raises {type(error).__name__}: {str(error).splitlines()[0] if str(error) else ''}"[:160])
+            said.append("raises")
+            continue
+        said += [type(result).__name__, *leaves(result), *args]
+        said += [f"output {i} shares memory with an input" for i, x in enumerate(leaves(result)) if shares(x, args)]
+    return said
+
+
+def same(a, b):
+    return about(a) == about(b)
+
+print("torch", torch.__version__)
+print("eager:")
+eager = outcome(f)
+print("compiled:")
+compiled = outcome(torch.compile(f))
+wrong = len(eager) != len(compiled)
+if wrong:
+    print("eager:", [x for x in eager if isinstance(x, str)], "compiled:", [x for x in compiled if isinstance(x, str)])
+for a, b in zip(eager, compiled):
+    if not same(a, b):
+        wrong = True
+        print(f"eager:    {about(a)}\n{a}\ncompiled: {about(b)}\n{b}")
+sys.exit(wrong)

@@ -1,0 +1,31 @@
+"""Torch-TensorRT 2.11 cannot convert `cache.index_copy_(2, position, step)`: it becomes an index_put whose values do not broadcast.
+
+Needs no GPU: it fails while the network is defined."""
+
+import torch
+
+if not torch.cuda.is_available():
+    torch.cuda.get_device_capability = lambda *_: (9, 0)
+    torch.cuda.current_device = lambda: 0
+    torch.cuda.mem_get_info = lambda *_: (1 << 36, 1 << 36)
+
+import torch_tensorrt
+
+device = "cuda" if torch.cuda.is_available() else "cpu"
+
+class Module(torch.nn.Module):
+    def forward(self, cache, position, step):
+        cache.index_copy_(2, position, step)
+        return cache * 2.0
+
+
+inputs = (torch.zeros(1, 2, 12, 8, device=device), torch.tensor([3], device=device), torch.ones(1, 2, 1, 8, device=device))
+
+try:
+    torch_tensorrt.dynamo.compile(torch.export.export(Module(), inputs), inputs=list(inputs), min_block_size=1)
+except (AttributeError, RuntimeError, ValueError) as error:
+    wanted = 'broadcast' in str(error)
+    print(f"{type(error).__name__}: {str(error).splitlines()[0]}")
+    raise SystemExit("it does not compile" if wanted else 0) from None
+except AssertionError:  # without a GPU, the engine cannot be loaded after it was built
+    print("this defect is not here")

@@ -1,0 +1,24 @@
+"""An in-place add to an expanded tensor: eager raises, the compiled function does not. Needs torch alone; exits 1
+while it is so."""
+
+import sys
+
+import torch
+
+
+def f(x):
+    return x.expand(3, 4).add_(1)
+
+
+def outcome(fn):
+    args = (torch.ones(4),)
+    try:
+        r = fn(*args)
+    except (RuntimeError, IndexError, ValueError):
+        return "raises"
+    return r.tolist()
+
+
+eager, compiled = outcome(f), outcome(torch.compile(f))
+print("eager:", eager, "| compiled:", compiled)
+sys.exit(eager != compiled)
