@@ -19,7 +19,7 @@ from conformance.target import Target
 class Described:
     """The whole program for a described GPU. Interpreting is slow, so that a compile takes few calls."""
 
-    stage, width, breaks, keeps_layouts = Stage.RUNTIME, 16, True, True
+    stage, width, exported, keeps_layouts = Stage.RUNTIME, 16, False, True
 
     def __init__(self, target: Target) -> None:
         self.target = target

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any
 
@@ -24,8 +24,8 @@ STARTED: list[Any] = []  # kept, so that the library stays as it is
 class Engines:
     """One compile by Torch-TensorRT: the graph is partitioned, and an engine is built of every part that has converters."""
 
-    # An engine's results are its own, and contiguous. What torch.export does not take, nothing takes: no part of it runs in eager.
-    stage, width, breaks, keeps_layouts = Stage.CODEGEN, 16, False, False
+    # An engine's results are its own, and contiguous.
+    stage, width, exported, keeps_layouts = Stage.CODEGEN, 16, True, False
 
     def __init__(self, target: Target) -> None:
         self.target = target
@@ -49,6 +49,20 @@ class Engines:
             yield Compile(function, externs=left, kernels=[bool(log.engines)] * len(calls), unbuilt=unbuilt)
         finally:
             compiled.close()
+
+    def stage_at_fault(self, is_wrong: Callable[[Compile], bool], call: Call) -> str:
+        """The first stage whose program is wrong as well."""
+        from conformance.backends.torch_tensorrt.compiled import TorchTensorRTCompiled
+
+        compiled = TorchTensorRTCompiled(Case(micrograph_of([call]), self.target))
+        try:
+            for stage in (Stage.CAPTURE, Stage.DECOMPOSITION, Stage.POSTGRAD, Stage.FUSION):
+                function = compiled.at(stage)
+                if function is not None and is_wrong(Compile(function)):
+                    return stage.value
+        finally:
+            compiled.close()
+        return Stage.CODEGEN.value
 
 
 def start_tensorrt() -> None:

@@ -234,7 +234,7 @@ class Examination:
             except CannotRun:
                 raise
             except Exception as broken:
-                if one.call.raises or not self.rung.breaks:
+                if one.call.raises or self.rung.exported:
                     raise
                 # Without fullgraph=True, the default, a graph break may take the place of what cannot be captured.
                 captured = isinstance(broken, seam.unsupported)
@@ -277,10 +277,10 @@ class Examination:
     def _compared(self, one: Expected, left: list[Outcome]) -> list[Difference]:
         """Where the call differs from eager. Raises `CannotRun` where the two cannot be compared: that is our failure."""
         try:
-            layouts = self.rung.keeps_layouts
-            found = differences(self.operator, one.call, left[0], one.first, layouts=layouts)
+            allowed = {"layouts": self.rung.keeps_layouts, "seeds": not self.rung.exported}
+            found = differences(self.operator, one.call, left[0], one.first, **allowed)
             if not found and one.second is not None:
-                for each in differences(self.operator, one.call, left[1], one.second, again=True, layouts=layouts):
+                for each in differences(self.operator, one.call, left[1], one.second, again=True, **allowed):
                     found.append(Difference(each.kind, each.where, f"in the second call {each.detail}"))
         except Exception as error:
             raise CannotRun(f"the results cannot be compared: {first_line(error)}") from error
@@ -310,7 +310,7 @@ class Examination:
         how = COMPILED if made.kernels else DECOMPOSED
         if made.externs:
             externs = made.externs[index]
-            others = [name for name in externs if not is_library(name)]
+            others = [name for name in externs if self.rung.exported or not is_library(name)]
             how = FALLBACK if others else LIBRARY if externs else COMPILED
         ops = tuple(sorted(made.ops[index])) if made.ops else ()
         unbuilt = tuple(made.unbuilt[index]) if made.unbuilt else ()

@@ -59,13 +59,14 @@ class Refusal(Exception):
 class Rung(Protocol):
     """stage          where its findings stand
     width          how many calls one compile takes
-    breaks         whether a graph break may take the place of what is not captured
+    exported       whether torch.export captures the program: no graph break takes the place of what it refuses, and a seed is set once,
+                   while it is traced
     keeps_layouts  whether results have eager's strides, and share memory as eager's do
     """
 
     stage: Stage
     width: int
-    breaks: bool
+    exported: bool
     keeps_layouts: bool
 
     def compile(self, calls: Sequence[Call], whole: bool = True) -> AbstractContextManager[Compile]:
@@ -75,7 +76,7 @@ class Rung(Protocol):
 class Decomposed:
     """AOTAutograd with Inductor's decompositions; the graph that comes out runs in Python, an operator at a time."""
 
-    stage, width, breaks, keeps_layouts = Stage.DECOMPOSITION, 48, True, True
+    stage, width, exported, keeps_layouts = Stage.DECOMPOSITION, 48, False, True
 
     @contextmanager
     def compile(self, calls: Sequence[Call], whole: bool = True) -> Iterator[Compile]:
@@ -105,7 +106,7 @@ class Decomposed:
 class Compiled:
     """Inductor's whole program for the CPU."""
 
-    stage, width, breaks, keeps_layouts = Stage.RUNTIME, 32, True, True
+    stage, width, exported, keeps_layouts = Stage.RUNTIME, 32, False, True
 
     @contextmanager
     def compile(self, calls: Sequence[Call], whole: bool = True) -> Iterator[Compile]:

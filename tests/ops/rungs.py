@@ -19,7 +19,7 @@ from conformance.torch_seam import pytree
 class Eager:
     """Runs the calls as they are."""
 
-    stage, width, breaks, keeps_layouts = Stage.DECOMPOSITION, 8, True, True
+    stage, width, exported, keeps_layouts = Stage.DECOMPOSITION, 8, False, True
 
     def __init__(self) -> None:
         self.compiles: list[int] = []
@@ -78,7 +78,7 @@ class Refusing(Eager):
 class SaysWhy(Eager):
     """Raises for bfloat16 as a compiler does that knows more of it."""
 
-    breaks = False
+    exported = True
 
     def __init__(self, by_design: bool) -> None:
         super().__init__()
@@ -88,6 +88,12 @@ class SaysWhy(Eager):
         if any(call.key.dtype == "bfloat16" for call in calls):
             raise Refusal(ValueError("no bfloat16"), Stage.FUSION, self.by_design, ["aten.mul.Tensor"])
         return function
+
+
+class DoubledExport(Doubled):
+    """Wrong, and captured by torch.export."""
+
+    exported = True
 
 
 class OwnMemory(OtherStrides):

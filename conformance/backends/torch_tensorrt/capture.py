@@ -24,6 +24,8 @@ REFUSALS = (
     "ConstraintViolationError",
     "GuardOnDataDependentSymNode",
     "UnsupportedOperatorException",
+    "DataDependentOutputException",
+    "DynamicOutputShapeException",
 )
 # Refusals that have no class of their own: of torch.export, and of Torch-TensorRT's parsing of inputs.
 REFUSAL_TEXTS = ("Unsupported input type", "Invalid input type", "Could not infer dtype of")
