@@ -77,7 +77,8 @@ def _fallback_on_host(proceed: Callable[..., Any], mode: Any, func: Any, flat: A
     def real(value: Any) -> Any:
         if not isinstance(value, torch.Tensor):
             return torch.device("cpu") if isinstance(value, torch.device) else value
-        zeros = torch.zeros(value.shape, dtype=value.dtype).as_strided(value.shape, value.stride())
+        reach = 1 + sum((size - 1) * stride for size, stride in zip(value.shape, value.stride(), strict=True))
+        zeros = torch.zeros(max(reach, 0), dtype=value.dtype).as_strided(value.shape, value.stride())
         fakes[id(zeros)] = value
         return zeros
 

@@ -180,7 +180,7 @@ def _no_real_cuda() -> Iterator[None]:
     try:
         yield
     except Exception as error:
-        if "CUDA error:" in str(error):
+        if any(said in str(error) for said in ("CUDA error:", "Found no NVIDIA driver")):
             raise NotInterpretable(f"the program calls CUDA itself: {first_line(error)}") from error
         raise
 

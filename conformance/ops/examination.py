@@ -277,10 +277,10 @@ class Examination:
     def _compared(self, one: Expected, left: list[Outcome]) -> list[Difference]:
         """Where the call differs from eager. Raises `CannotRun` where the two cannot be compared: that is our failure."""
         try:
-            allowed = {"layouts": self.rung.keeps_layouts, "seeds": not self.rung.exported}
-            found = differences(self.operator, one.call, left[0], one.first, **allowed)
+            layouts = self.rung.keeps_layouts
+            found = differences(self.operator, one.call, left[0], one.first, layouts=layouts)
             if not found and one.second is not None:
-                for each in differences(self.operator, one.call, left[1], one.second, again=True, **allowed):
+                for each in differences(self.operator, one.call, left[1], one.second, again=True, layouts=layouts):
                     found.append(Difference(each.kind, each.where, f"in the second call {each.detail}"))
         except Exception as error:
             raise CannotRun(f"the results cannot be compared: {first_line(error)}") from error

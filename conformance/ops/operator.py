@@ -105,10 +105,6 @@ class Operator:
     def compares_values(self) -> bool:
         return self.info.name not in UNINITIALISED
 
-    def sets_seed(self) -> bool:
-        """Does the database call it with a seed of its own, so that equal calls draw equal numbers?"""
-        return "wrapper_set_seed" in getattr(getattr(self.info.op, "__code__", None), "co_names", ())
-
     def breaks_ties(self) -> bool:
         """Is it for the operator to say which of several equal elements an index names?"""
         return self.info.name in TIES

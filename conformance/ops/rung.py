@@ -59,8 +59,7 @@ class Refusal(Exception):
 class Rung(Protocol):
     """stage          where its findings stand
     width          how many calls one compile takes
-    exported       whether torch.export captures the program: no graph break takes the place of what it refuses, and a seed is set once,
-                   while it is traced
+    exported       whether torch.export captures the program: no graph break takes the place of what it refuses
     keeps_layouts  whether results have eager's strides, and share memory as eager's do
     """
 

@@ -167,3 +167,35 @@ def test_a_hook_and_a_shadowed_buffer_reach_the_module_of_the_device() -> None:
     handle.remove()
     vars(module)["offset"] = torch.full((3,), 7.0)
     assert program(x).tolist() == [9.0] * 3
+
+
+class Transformed(nn.Module):
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        return torch.fft.hfftn(x, s=(3, 10), dim=(1, 2), norm="ortho")
+
+
+class Factored(nn.Module):
+    def forward(self, x: torch.Tensor) -> tuple[torch.Tensor, ...]:
+        return tuple(torch.geqrf(x))
+
+
+class Fetched(nn.Module):
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        return (x + 1).to("cpu", torch.float64, non_blocking=True, copy=True)
+
+
+@pytest.mark.parametrize(
+    "module, given",
+    [(Transformed(), torch.arange(42.0).view(1, 6, 7).expand(5, 6, 7)), (Factored(), torch.eye(7)[:5, :5] + 1)],
+)
+def test_a_library_call_has_the_layout_of_the_gpu(module: nn.Module, given: torch.Tensor) -> None:
+    """Its own, which the generated program asserts; and of a part of a tensor, whose last row is not whole."""
+    seam.reset()
+    wanted = oracle.Reference(oracle.run(Program(module, SM90, compiled=False), (given,)), None)
+    assert oracle.compare(oracle.run(Program(module, SM90), (given,)), wanted) == []
+
+
+def test_a_call_that_needs_the_driver_is_said_to_be_beyond_us() -> None:
+    seam.reset()
+    said = oracle.run(Program(Fetched(), SM90), (torch.ones(3, 4),)).error
+    assert said is None or isinstance(said, NotInterpretable), said

@@ -8,7 +8,6 @@ from typing import Any
 
 import torch
 from torch.testing._internal.opinfo.core import BinaryUfuncInfo, OpInfo, SampleInput
-from torch.testing._utils import wrapper_set_seed
 
 from conformance.ops.operator import Operator
 
@@ -34,16 +33,12 @@ def endless(x: torch.Tensor, dim: int) -> torch.Tensor:
 
 
 def operator(name: str = "mul") -> Operator:
-    """`mul` (element-wise), `cumsum` (with an argument), `dropout` (random), `seeded` (random, with a seed of its own), `endless` (one of
-    its calls never ends)."""
+    """`mul` (element-wise), `cumsum` (with an argument), `dropout` (random), `endless` (one of its calls never ends)."""
     if name == "mul":
         return Operator(BinaryUfuncInfo("mul", dtypes=FLOATS, sample_inputs_func=pairs, supports_out=True))
     if name == "cumsum":
         return Operator(OpInfo("cumsum", dtypes=FLOATS, sample_inputs_func=matrices, supports_out=True))
     if name == "endless":
         return Operator(OpInfo("endless", op=endless, dtypes=FLOATS, sample_inputs_func=matrices, supports_out=False))
-    if name == "seeded":
-        seeded = lambda x, dim: wrapper_set_seed(torch.randn_like, x)
-        return Operator(OpInfo("seeded", op=seeded, dtypes=FLOATS, sample_inputs_func=matrices, supports_out=False))
     random = lambda x, dim: torch.nn.functional.dropout(x)
     return Operator(OpInfo("dropout", op=random, dtypes=FLOATS, sample_inputs_func=matrices, supports_out=False))

@@ -90,12 +90,6 @@ class SaysWhy(Eager):
         return function
 
 
-class DoubledExport(Doubled):
-    """Wrong, and captured by torch.export."""
-
-    exported = True
-
-
 class OwnMemory(OtherStrides):
     """Results with strides of their own, as a TensorRT engine has."""
 

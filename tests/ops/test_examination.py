@@ -106,12 +106,6 @@ def test_what_a_compiler_does_not_take_by_design_is_no_finding() -> None:
     assert entry_of({"decomposition": line}).word == REFUSES
 
 
-def test_the_seed_of_a_call_counts_unless_it_is_set_while_the_program_is_traced() -> None:
-    assert kinds(judged(rungs.Doubled(), "seeded", ("plain",))) == {"wrong_result"}
-    assert kinds(judged(rungs.DoubledExport(), "seeded", ("plain",))) == set()
-    assert kinds(judged(rungs.DoubledExport(), "mul", ("plain",))) == {"wrong_result"}
-
-
 def test_strides_do_not_count_where_results_have_memory_of_their_own() -> None:
     assert kinds(judged(rungs.OtherStrides(), forms=("plain",))) == {"wrong_metadata"}
     assert kinds(judged(rungs.OwnMemory(), forms=("plain",))) == set()

@@ -51,3 +51,13 @@ def test_a_node_belongs_to_the_call_whose_tensors_it_is_computed_from() -> None:
     names = {str(node.target.__name__): node.name for node in gm.graph.nodes if node.op == "call_function"}
     found = owners(gm, calls, [0, 1, 2])
     assert (found[names["add"]], found[names["mul"]]) == (0, 1)
+
+
+@pytest.mark.own_process
+def test_a_random_operator_is_compiled_itself_without_the_seed_that_the_database_sets_around_it() -> None:
+    from conformance.ops.operator import operators
+
+    said: list[Any] = []
+    examine(Task(operators()["randn_like"], ("float32",), ("plain",), 1, (Decomposed(),)), said.append)
+    (one,) = [one for one in said if isinstance(one, Judged)]
+    assert (one.findings, one.note) == ([], ""), one
