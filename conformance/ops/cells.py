@@ -48,7 +48,10 @@ class Results:
         cell = self.sweep.cell(stage, self.task.operator, dtype)
         findings = list(_findings(mine))
         verdict, reason = _verdict(mine, findings, before, self._why_nothing(dtype))
+        seen = verdict
         verdict, entry = expected.judge(cell, verdict, findings)
+        if verdict is Verdict.XPASS and not self.sweep.is_whole:
+            verdict, entry = seen, None  # the form that fails was perhaps not asked for
         line: dict[str, Any] = {
             "cell": cell,
             "verdict": verdict.value,

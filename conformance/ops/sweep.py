@@ -10,6 +10,7 @@ from typing import Any
 from conformance.ops.call import Key
 from conformance.ops.cells import Results
 from conformance.ops.examination import Begun, Judged, Skipped, Task, examine
+from conformance.ops.form import LAYOUT_FORMS
 from conformance.ops.judgement import OnTarget
 from conformance.ops.operator import Operator
 from conformance.ops.rung import Rung
@@ -18,6 +19,7 @@ from conformance.processes import Death, Job, Pool
 from conformance.verdict import Kind
 
 DTYPES_A_PROCESS = 5
+SAMPLES = 3  # of an operator in a dtype, unless another number is asked for
 LIMIT = 900.0  # seconds a process may take; a machine may be slow
 MEMORY = 6 << 30
 
@@ -36,6 +38,11 @@ class Sweep:
     check: Rung | None = None
     eager: OnTarget | None = None
     limit: float = LIMIT
+
+    @property
+    def is_whole(self) -> bool:
+        """Are all forms and samples asked for that a plain `conformance ops` asks for? What is known to be wrong must show then."""
+        return self.samples >= SAMPLES and set(LAYOUT_FORMS) <= set(self.forms)
 
     def cell(self, stage: str, operator: Operator, dtype: str) -> str:
         return f"{stage}/{self.backend}/{self.target}/{operator.cell_name(dtype)}"

@@ -227,7 +227,11 @@ def _moved(
 @click.command("expect")
 @click.argument("subjects", metavar="RECORD…|CELL", nargs=-1, required=True)
 @click.option("--url", help="where upstream knows of it (default: the micrograph's own report)")
-@click.option("--repro", type=click.Path(path_type=Path), help="or a repro of our own")
+@click.option(
+    "--repro",
+    type=click.Path(path_type=Path),
+    help="or a repro of our own; of records of operators: the folder with a script for each",
+)
 @click.option("--why", help="one sentence (default: the finding's own)")
 @micrograph_globs("of records: only these micrographs", "*")
 @click.option(
@@ -265,7 +269,8 @@ def expect(
     if repro and not repro.exists():
         raise UsageError(f"no repro {repro}")
     if len(subjects) > 1 or Path(subjects[0]).is_file():
-        link = f'url = "{url}"' if url else f'repro = "{repro}"' if repro else ""
+        named = f'url = "{url}"' if url else f'repro = "{repro}"' if repro else ""
+        link = repro if repro and repro.is_dir() and not url else named
         return _expect_records([Path(one) for one in subjects], folder, globs, link, why or "", yes)
     from conformance.triage.expect import add
 
@@ -277,7 +282,7 @@ def expect(
 
 
 def _expect_records(
-    records: list[Path], folder: Path | None, globs: tuple[str, ...], link: str, why: str, yes: bool
+    records: list[Path], folder: Path | None, globs: tuple[str, ...], link: Path | str, why: str, yes: bool
 ) -> int:
     """Show what would change, then write it."""
     import difflib

@@ -19,11 +19,13 @@ from packaging.version import InvalidVersion, Version
 
 from conformance import expectations
 from conformance.errors import UsageError
+from conformance.ops.words import operator_and_dtype
 from conformance.record import Run, read, without_folders
 from conformance.verdict import Verdict
 
 BAD = {"fail", "error", "fallback", "timeout", "xfail"}
 GOOD = {"pass", "xpass"}
+Link = str | Path  # `url = "…"` or `repro = "…"` for all entries; or the folder with a script for each operator
 DESCRIBED = re.compile(r"/sm_\d+\w*/")  # an entry is of every described GPU: `/sm_*/`
 
 
@@ -153,8 +155,8 @@ def _version(run: Run, backend: str) -> tuple[str, Version]:
 def fact_of(line: Mapping[str, Any]) -> str | None:
     """How a cell failed, in the words of an entry; "" where it passed, None where it was not seen."""
     verdict = line["verdict"]
-    if verdict in GOOD:
-        return ""
+    if verdict in GOOD or (line.get("unexpected") is False and verdict == Verdict.FALLBACK.value):
+        return ""  # an operator that breaks the graph is none that fails
     kinds = sorted({finding["kind"] for finding in line.get("findings", ())})
     if verdict not in BAD:
         return None
@@ -220,7 +222,7 @@ def render(head: str, entries: Iterable[Entry], others: str = "") -> str:
     return "\n".join(parts)
 
 
-def update(text: str, measured: Mapping[str, History], link: str = "", why: str = "") -> tuple[str, list[str]]:
+def update(text: str, measured: Mapping[str, History], link: Link = "", why: str = "") -> tuple[str, list[str]]:
     """The file's text, brought up to date, and the cells that fail and have neither a report nor a link."""
     head, old, others = parse(text)
     wanted = {
@@ -260,25 +262,39 @@ def _holds(when: str, package: str, version: Version, machine: str) -> bool:
 
 
 def _made(
-    wanted: set[tuple[str, str, str]], measured: Mapping[str, History], old: list[Entry], link: str, why: str
+    wanted: set[tuple[str, str, str]], measured: Mapping[str, History], old: list[Entry], link: Link, why: str
 ) -> tuple[list[Entry], list[str]]:
-    """New entries: cells that fail in one way, in the same releases, for the same report, are one entry."""
-    groups: dict[tuple[str, str, str, str], list[str]] = {}
+    """New entries: cells that fail in one way, in the same releases, for the same report, are one entry; operators are told apart."""
+    groups: dict[tuple[str, str, str, str, str], list[str]] = {}
     linkless: list[str] = []
     for cell, fact, span in sorted(wanted):
         history = measured[cell]
         known = _alike(cell, fact, old)
-        its = link or (known.link if known else link_of(history.links[0]) if history.links else "")
+        its = link if isinstance(link, str) else _script(link, cell, fact)
+        its = its or (known.link if known else link_of(history.links[0]) if history.links else "")
         said = why or (known.why if known and "crash" not in fact else "")  # what a crash says is each target's own
         if its:
-            groups.setdefault((its, fact, span, said), []).append(cell)
+            groups.setdefault((_operator(cell), its, fact, span, said), []).append(cell)
         else:
             linkless.append(cell)
     made = [
         Entry(tuple(cells), fact, span, its, said or measured[cells[0]].reasons[fact])
-        for (its, fact, span, said), cells in sorted(groups.items())
+        for (_, its, fact, span, said), cells in sorted(groups.items())
     ]
     return made, sorted(set(linkless))
+
+
+def _operator(cell: str) -> str:
+    """The operator that a cell of `conformance ops` is about; empty for a micrograph's."""
+    found = operator_and_dtype(cell.split("/", 3)[3])
+    return found[0] if found else ""
+
+
+def _script(folder: Path, cell: str, fact: str) -> str:
+    """The script of a folder that shows what became of an operator: `put_wrong_metadata.py`, as `conformance ops --repros` names it."""
+    kinds = fact.partition('"')[2].rstrip('"').split()
+    names = [f"{_operator(cell).replace('.', '_').strip('_')}_{kind}.py" for kind in kinds]
+    return next((f'repro = "{folder / name}"' for name in names if (folder / name).exists()), "")
 
 
 def _alike(cell: str, fact: str, entries: list[Entry]) -> Entry | None:
@@ -301,7 +317,7 @@ def _alike(cell: str, fact: str, entries: list[Entry]) -> Entry | None:
 
 
 def changes(
-    records: Iterable[Path], folder: Path, globs: tuple[str, ...], link: str = "", why: str = ""
+    records: Iterable[Path], folder: Path, globs: tuple[str, ...], link: Link = "", why: str = ""
 ) -> tuple[dict[Path, str], list[str]]:
     """The files that change, with their new text, and the cells that were left out for want of a link."""
     measured = histories(records, globs)
@@ -336,5 +352,7 @@ def _homes(folder: Path) -> dict[str, Path]:
 def _file(cell: str) -> str:
     """A file a class of reports (`upstream.mutation.…` → `upstream_mutation`), and one a backend for all else."""
     _, backend, _, micrograph = cell.split("/", 3)
+    if _operator(cell):
+        return backend
     family = micrograph.rsplit(".", 1)[0]
     return family.replace(".", "_") if "." in family else backend

@@ -8,7 +8,7 @@ import pytest
 import torch
 
 from conformance.errors import UsageError
-from conformance.expectations import Expectations
+from conformance.expectations import Expectation, Expectations
 from conformance.ops import examination
 from conformance.ops.call import Key
 from conformance.ops.cells import Results, _findings
@@ -104,6 +104,21 @@ def test_what_a_compiler_does_not_take_by_design_is_no_finding() -> None:
     assert (line["verdict"], line["findings"]) == ("unsupported", [])
     assert line["reason"] == "ValueError: no bfloat16"
     assert entry_of({"decomposition": line}).word == REFUSES
+
+
+@pytest.mark.parametrize(
+    "forms, samples, verdict", [(LAYOUT_FORMS, 3, "xpass"), (("plain",), 3, "pass"), (LAYOUT_FORMS, 1, "pass")]
+)
+def test_what_is_known_to_be_wrong_must_show_only_where_all_is_asked_for(
+    forms: tuple[str, ...], samples: int, verdict: str
+) -> None:
+    task, said = Task(operator("mul"), ("float32",), forms, samples, (rungs.Eager(),)), []
+    examine(task, said.append)
+    found = {("decomposition", one.key): one for one in said if isinstance(one, Judged)}
+    sweep = Sweep("inductor", "cpu", (task.operator,), task.dtypes, forms, samples, task.rungs)
+    known = Expectation("*/inductor/cpu/ops.mul:float32", "wrong_result", "", "", "a report", "it was wrong", "here")
+    (line,) = Results(sweep, task, found, {}).lines(Expectations([known], {}))
+    assert line["verdict"] == verdict
 
 
 def test_strides_do_not_count_where_results_have_memory_of_their_own() -> None:

@@ -233,3 +233,27 @@ def test_the_command_shows_the_change_and_asks(tmp_path: Path) -> None:
     assert f'+cell = "{CELL}"' in said.output and not folder.exists()
     CliRunner().invoke(expect, [*made, "--folder", str(folder), "--yes"], standalone_mode=False)
     assert len(expectations.load(folder).entries) == 1
+
+
+def test_operators_are_told_apart_and_each_has_its_script(tmp_path: Path) -> None:
+    scripts = tmp_path / "repros"
+    scripts.mkdir()
+    (scripts / "div_floor_rounding_wrong_result.py").touch()
+    made: list[Path] = []
+    for name in ("div.floor_rounding:float32", "div.floor_rounding:int64", "put:float32"):
+        made += records(tmp_path, "wrong_result", ".", ".", ".", cell=f"runtime/inductor/cpu/ops.{name}", upstream=())
+    changed, linkless = changes(made, tmp_path / "e", ("*",), scripts)
+    ((file, text),) = changed.items()
+    assert file.name == "inductor.toml"
+    (entry,) = parse(text)[1]
+    assert [cell.split("ops.")[1] for cell in entry.cells] == ["div.floor_rounding:float32", "div.floor_rounding:int64"]
+    assert entry.link == f'repro = "{scripts / "div_floor_rounding_wrong_result.py"}"'
+    assert linkless == ["runtime/inductor/cpu/ops.put:float32"]
+    changed, linkless = changes(made, tmp_path / "e", ("*",), 'repro = "docs/measured/ops.md"')
+    assert not linkless and len(parse(changed[tmp_path / "e" / "inductor.toml"])[1]) == 2
+
+
+def test_a_fallback_that_nobody_minds_is_no_failure() -> None:
+    line = {"verdict": "fallback", "findings": [], "unexpected": False}
+    assert fact_of(line) == ""
+    assert fact_of(line | {"unexpected": True}) == 'verdict = "fallback"'

@@ -1,0 +1,78 @@
+"""linalg.pinv, wrong_result: torch.linalg.pinv(complex64[5, 5] stride (0, 1), rtol=None): output 0: 20
+of 25 elements out of tolerance; largest error 0.153 (eager's 1.92e-08), rms 0.115 (eager's
+1.19e-08), values of rms 0.0809
+
+Found by `conformance ops` (form expanded).
+Dtypes: complex64, complex128.
+Stage: decomposition.
+Seen with torch 2.15.0+cu132.
+Exits 1 while the defect is there, 0 once it is gone.
+"""
+
+import sys
+
+import torch
+
+
+def f(t0):
+    return torch.linalg.pinv(t0, rtol=None)
+
+
+def inputs():
+    return [
+        (torch.tensor([(-0.39183929562568665-0.3966318368911743j), (-0.37650397419929504-0.2646658718585968j), (-0.5006288290023804+0.15515127778053284j), (-0.2743675708770752+0.324982225894928j), (0.22152231633663177-0.440644234418869j)], dtype=torch.complex64).as_strided((5, 5), (0, 1), 0), ),
+    ]
+
+def leaves(result):
+    return [x for part in result for x in leaves(part)] if isinstance(result, (list, tuple)) else [result]
+
+
+def about(x):
+    if not isinstance(x, torch.Tensor):
+        return repr(x)
+    strides = [s for s, size in zip(x.stride(), x.shape) if size > 1] if x.numel() else []
+    return f"{x.dtype} {list(x.shape)} strides {strides} requires_grad={x.requires_grad}"
+
+
+def shares(x, args):
+    places = [a.untyped_storage().data_ptr() for a in args]
+    return isinstance(x, torch.Tensor) and x.numel() and x.untyped_storage().data_ptr() in places
+
+
+def outcome(g):
+    said = []
+    for args in inputs():
+        torch.manual_seed(0)
+        try:
+            result = g(*args)
+        except Exception as error:
+            print(f"    raises {type(error).__name__}: {str(error).splitlines()[0] if str(error) else ''}"[:160])
+            said.append("raises")
+            continue
+        said += [type(result).__name__, *leaves(result), *args]
+        said += [f"output {i} shares memory with an input" for i, x in enumerate(leaves(result)) if shares(x, args)]
+    return said
+
+
+def same(a, b):
+    if about(a) != about(b) or not isinstance(a, torch.Tensor):
+        return about(a) == about(b)
+    try:
+        torch.testing.assert_close(a, b, equal_nan=True)
+    except AssertionError:
+        return False
+    return True
+
+print("torch", torch.__version__)
+print("eager:")
+eager = outcome(f)
+print("compiled:")
+compiled = outcome(torch.compile(f))
+wrong = len(eager) != len(compiled)
+if wrong:
+    print("eager:", [x for x in eager if isinstance(x, str)], "compiled:", [x for x in compiled if isinstance(x, str)])
+for a, b in zip(eager, compiled):
+    if not same(a, b):
+        wrong = True
+        print(f"eager:    {about(a)}\n{a}\ncompiled: {about(b)}\n{b}")
+sys.exit(wrong)
