@@ -11,7 +11,7 @@ from typing import Any
 
 import torch
 
-from conformance.headless import attention, fourier, recurrent
+from conformance.headless import as_on_gpu, attention, recurrent
 from conformance.headless.errors import NotInterpretable
 from conformance.headless.memory import on_device, on_host, with_own_memory
 from conformance.headless.seam import seam
@@ -115,8 +115,8 @@ def is_view(func: Any) -> bool:
 NOTHING = {aten.detach.default, aten.alias.default, aten.lift_fresh.default}
 # A tensor of zeros that forward-mode differentiation makes without any memory: here every tensor has some.
 DONE_BY: dict[Any, Any] = {
+    **as_on_gpu.STAND_INS,
     **attention.STAND_INS,
-    **fourier.STAND_INS,
     **recurrent.STAND_INS,
     aten._efficientzerotensor.default: aten.zeros.default,
 }

@@ -179,6 +179,23 @@ class Factored(nn.Module):
         return tuple(torch.geqrf(x))
 
 
+class Convolved(nn.Module):
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        weight = torch.arange(81.0, dtype=x.dtype).view(3, 3, 3, 3)
+        return torch.nn.functional.conv_transpose2d(x, weight.to(x.device), stride=2, padding=2, output_padding=1)
+
+
+class Decomposed(nn.Module):
+    def forward(self, x: torch.Tensor) -> tuple[torch.Tensor, ...]:
+        return tuple(torch.linalg.svd(x, full_matrices=False))
+
+
+class Normed(nn.Module):
+    def forward(self, x: torch.Tensor) -> tuple[torch.Tensor, ...]:
+        ones, zeros = torch.ones(4, dtype=x.dtype, device=x.device), torch.zeros(4, dtype=x.dtype, device=x.device)
+        return tuple(torch.native_batch_norm(x, ones, zeros, zeros.clone(), ones.clone(), True, 0.5, 0.6))
+
+
 class Fetched(nn.Module):
     def forward(self, x: torch.Tensor) -> torch.Tensor:
         return (x + 1).to("cpu", torch.float64, non_blocking=True, copy=True)
@@ -186,7 +203,13 @@ class Fetched(nn.Module):
 
 @pytest.mark.parametrize(
     "module, given",
-    [(Transformed(), torch.arange(42.0).view(1, 6, 7).expand(5, 6, 7)), (Factored(), torch.eye(7)[:5, :5] + 1)],
+    [
+        (Transformed(), torch.arange(42.0).view(1, 6, 7).expand(5, 6, 7)),
+        (Factored(), torch.eye(7)[:5, :5] + 1),
+        (Convolved(), torch.ones(3, 4, 4, dtype=torch.bfloat16)[:1].expand(3, 4, 4)),
+        (Decomposed(), torch.arange(6.0).view(3, 2)),
+        (Normed(), torch.arange(40.0).view(2, 4, 5).bfloat16()),
+    ],
 )
 def test_a_library_call_has_the_layout_of_the_gpu(module: nn.Module, given: torch.Tensor) -> None:
     """Its own, which the generated program asserts; and of a part of a tensor, whose last row is not whole."""
@@ -199,3 +222,24 @@ def test_a_call_that_needs_the_driver_is_said_to_be_beyond_us() -> None:
     seam.reset()
     said = oracle.run(Program(Fetched(), SM90), (torch.ones(3, 4),)).error
     assert said is None or isinstance(said, NotInterpretable), said
+
+
+class Trained(nn.Module):
+    def __init__(self, dtype: torch.dtype) -> None:
+        super().__init__()
+        self.norm = nn.BatchNorm1d(4).to(dtype)
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        return self.norm(x).relu()
+
+
+@pytest.mark.parametrize("weights", [torch.float32, torch.bfloat16])
+def test_batch_norm_trains_in_eager_as_a_gpu_would(weights: torch.dtype) -> None:
+    """Eager asks for cuDNN's, and for means that are saved in float32."""
+    seam.reset()
+    module = Trained(weights)
+    given = torch.arange(40.0).view(2, 4, 5).to(torch.bfloat16)
+    plain, compiled = Program(module, SM90, compiled=False), Program(module, SM90)
+    wanted = oracle.Reference(oracle.run(plain, (given.clone().requires_grad_(),)), None)
+    assert wanted.eager.error is None
+    assert oracle.compare(oracle.run(compiled, (given.clone().requires_grad_(),)), wanted) == []
