@@ -1,16 +1,17 @@
 """Operators whose results a GPU lays out in another way, or gives in another dtype, than the CPU: the CPU's numbers, as CUDA has them.
 
-A generated program asks for that layout, and eager on a GPU gives it. torch knows both without a GPU: it takes a tensor that has no
-device and no data for one of CUDA's.
+A generated program asks for that layout, and eager on a GPU gives it. torch knows both without a GPU: the compiler asks it, too.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 import torch
 
+from conformance.headless.seam import seam
 from conformance.torch_seam import pytree, schema_of
 
 aten = torch.ops.aten
@@ -18,8 +19,9 @@ aten = torch.ops.aten
 
 def _as_on_gpu(operator: Any, compute: Callable[..., Any] | None = None) -> Callable[..., Any]:
     def run(*args: Any, **options: Any) -> Any:
-        shapes = pytree.tree_map_only(torch.Tensor, _shape, (args, options))
-        described = operator(*shapes[0], **shapes[1])
+        with seam.fake_mode() as mode:
+            shapes = pytree.tree_map_only(torch.Tensor, partial(_shape, mode), (args, options))
+            described = operator(*shapes[0], **shapes[1])
         return pytree.tree_map(_laid_out, (compute or operator)(*args, **options), described)
 
     return run
@@ -47,8 +49,10 @@ def _laid_out(result: Any, described: Any) -> Any:
     return torch.empty_strided(described.shape, described.stride(), dtype=described.dtype).copy_(result)
 
 
-def _shape(tensor: torch.Tensor) -> torch.Tensor:
-    return torch.empty_strided(tensor.shape, tensor.stride(), dtype=tensor.dtype, device="meta")
+def _shape(mode: Any, tensor: torch.Tensor) -> torch.Tensor:
+    """What the compiler has in place of a tensor of the GPU."""
+    shape = torch.empty_strided(tensor.shape, tensor.stride(), dtype=tensor.dtype, device="meta")
+    return seam.fake_tensor(mode, shape, torch.device("cuda", 0))
 
 
 def _cudnn_batch_norm(given: torch.Tensor, weight: Any, bias: Any, mean: Any, var: Any, *rest: Any) -> Any:

@@ -116,6 +116,8 @@ NAMES = {
     "from_dlpack": Name("torch._C:_from_dlpack"),
     "no_dispatch": Name("torch._C:_DisableTorchDispatch"),
     "fallback_kernel": Name(f"{FAKE}:run_fallback_kernel"),
+    "fake_mode": Name(f"{FAKE}:FakeTensorMode"),
+    "fake_tensor": Name(f"{FAKE}:FakeTensor"),
     "may_turn_const": Name(f"{FAKE}:FakeTensorMode.may_turn_const"),
     "outside_fake_mode": Name("torch.fx.experimental.proxy_tensor:unset_fake_temporarily"),
     "outside_modes": Name("torch.utils._python_dispatch:_disable_current_modes"),
