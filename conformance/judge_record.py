@@ -13,12 +13,13 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
-from conformance import checks, environment, expectations
+from conformance import checks, environment, expectations, paths
 from conformance.cell import Cell
 from conformance.checks.registry import REGISTRY
 from conformance.expectations import Expectations
 from conformance.judge import blocked_by, expected, verdict_of
 from conformance.micrograph import Micrograph
+from conformance.ops.words import PREFIX
 from conformance.record import VERDICTS, Run, Writer, is_unexpected, read
 from conformance.trace import Observation
 from conformance.verdict import Finding, Verdict
@@ -30,6 +31,8 @@ Library = Mapping[str, type[Micrograph]]
 def judge_again(path: Path, library: Library, folder: Path | None, commit: str) -> tuple[int, int, int]:
     """Write the record anew, as judged now. Returns how many cells changed, and how many were and are unexpected."""
     run = read(path)
+    if folder is None and _of_operators(run):
+        folder = paths.expectations() / "ops"
     known = expectations.load(folder, environment.versions(run.header["env"]))
     lines = {line["cell"]: line for line in judged(run, library, known)}
     changed = sum(lines[name] != old for name, old in run.cells.items())
@@ -48,6 +51,8 @@ def judged(run: Run, library: Library, known: Expectations) -> Iterator[dict[str
             line |= _judged(run, line, library, known)
             if not line["url"]:
                 del line["url"]
+            if "unexpected" not in old and line["unexpected"] == is_unexpected({"verdict": line["verdict"]}):
+                del line["unexpected"]
         seen[name] = line
         yield line
 
@@ -58,14 +63,29 @@ def _judged(run: Run, line: Mapping[str, Any], library: Library, known: Expectat
     verdict, reason = Verdict(line["verdict"]), line["reason"]
     if verdict in (Verdict.XFAIL, Verdict.XPASS) or findings != before:
         verdict, reason = verdict_of(_seen(line, known), findings)
+    seen = verdict, reason
     verdict, reason, url = expected(known, line["cell"], verdict, reason, findings)
+    if verdict is Verdict.XPASS and _of_operators(run) and not _whole(run):
+        (verdict, reason), url = seen, ""  # the form that fails was perhaps not asked for
+    # Of an operator, a fallback is how torch.compile handles what it does not capture: the engine said then that this is no failure.
+    as_before = verdict.value == line["verdict"]
     return {
         "verdict": verdict.value,
         "reason": reason,
         "findings": [finding.to_json() for finding in findings],
         "url": url,
-        "unexpected": verdict.unexpected,
+        "unexpected": is_unexpected(line) if as_before else verdict.unexpected,
     }
+
+
+def _of_operators(run: Run) -> bool:
+    """Was this a sweep of operators, which has expectations of its own?"""
+    return all(name.split("/")[-1].startswith(PREFIX) for name in run.cells)
+
+
+def _whole(run: Run) -> bool:
+    """Did the sweep ask for all forms and samples that a plain `conformance ops` asks for?"""
+    return not {"--form", "--samples"} & set(run.header.get("argv", ()))
 
 
 def _seen(line: Mapping[str, Any], known: Expectations) -> Observation:

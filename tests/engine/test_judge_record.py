@@ -100,6 +100,22 @@ def test_taking_the_entry_away_gives_the_record_back(tmp_path: Path) -> None:
     assert record.read(path).cells == before
 
 
+@pytest.mark.parametrize("argv, verdict", [(["ops"], "xpass"), (["ops", "--form", "plain"], "pass")])
+def test_operators_fall_back_as_before_and_pass_where_the_form_that_fails_was_not_asked_for(
+    argv: list[str], verdict: str, tmp_path: Path
+) -> None:
+    writer = record.Writer(path := tmp_path / "r.jsonl", {**HEADER, "argv": argv})
+    writer.add(line("runtime/inductor/cpu/ops.take:int8", "fallback", reason="a graph break"))
+    writer.add(line("runtime/inductor/cpu/ops.put:int8", "pass"))
+    writer.close()
+    entry = ENTRY.replace("mutation.*", "ops.put:int8")
+    judge_again(path, {}, folder(tmp_path / "e", entry), "")
+    assert [(one["verdict"], one["unexpected"]) for one in record.read(path).cells.values()] == [
+        ("fallback", False),
+        (verdict, verdict == "xpass"),
+    ]
+
+
 def test_the_command_says_what_changed_and_fails_for_what_is_unexpected(tmp_path: Path, capsys: Any) -> None:
     path = written(tmp_path / "r.jsonl")
     with pytest.raises(SystemExit) as end:
