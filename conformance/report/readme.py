@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from itertools import groupby
 from pathlib import Path
 
@@ -11,8 +11,10 @@ import click
 
 from conformance import record
 from conformance.errors import UsageError
+from conformance.ops.coverage import coverage
+from conformance.ops.words import WORDS
 from conformance.report.document import Block, Paragraph, Table, markdown
-from conformance.report.load import load
+from conformance.report.load import Loaded, load
 from conformance.report.matrix import Column, Matrix, combine
 from conformance.report.style import counted
 from conformance.report.totals import Total
@@ -35,6 +37,23 @@ def summary(matrix: Matrix) -> Iterator[Block]:
     if found_reports:
         yield Paragraph(f"{counted(len(found_reports), 'public report')}, measured in each release:")
         yield Table(["backend", "target", "recorded on", "version", *SIGNS], list(_reports(matrix, found_reports)))
+
+
+def operators(runs: Iterable[Loaded]) -> Iterator[Block]:
+    """A row a sweep of operators: in how many pairs of an operator and a dtype it fares how."""
+    rows = []
+    for run in runs:
+        table = coverage([run])
+        first = table.columns[0]
+        words = Counter(entry.word for entry in table.entries.values())
+        where = [first.backend, first.target, " ".join(filter(None, run.machine)), first.version.partition("+")[0]]
+        rows.append([*where, f"{len(table.rows):,}", *(f"{words[word]:,}" for word in WORDS)])
+    if rows:
+        yield Paragraph(
+            "Every operator of torch's own database in every dtype, each of them in reports/ops/operators.md:"
+        )
+        head = ["backend", "target", "recorded on", "version", "operators", *WORDS]
+        yield Table(head, rows, frozenset(range(4, len(head))))
 
 
 def _reports(matrix: Matrix, found: list[Report]) -> Iterator[list[str]]:
@@ -70,22 +89,26 @@ def _rows(matrix: Matrix) -> Iterator[list[str]]:
         yield [first.backend, first.target, machines[first], versions, f"{total.passed:,} of {total.cells:,}", rest]
 
 
-def renewed(text: str, matrix: Matrix) -> str:
+def renewed(text: str, matrix: Matrix, sweeps: Iterable[Loaded] = ()) -> str:
     """The document with the part between its two markers made again."""
     before, found, rest = text.partition(BEGIN)
     _, ended, after = rest.partition(END)
     if not found or not ended:
         raise UsageError(f"no place for the records in the document: it needs the two lines {BEGIN} and {END}")
-    return f"{before}{BEGIN}\n\n{markdown(summary(matrix))}\n{END}{after}"
+    return f"{before}{BEGIN}\n\n{markdown([*summary(matrix), *operators(sweeps)])}\n{END}{after}"
 
 
 @click.command()
 @click.argument("document", type=click.Path(path_type=Path), default=Path("README.md"))
 @click.argument("records", nargs=-1, type=click.Path(path_type=Path))
 def main(document: Path, records: tuple[Path, ...]) -> None:
-    """Write the table of recorded runs into DOCUMENT (default: README.md), from RECORDS (default: reports/*.jsonl)."""
-    matrix = combine(load(records or sorted((document.parent / "reports").glob("*.jsonl"))))
-    document.write_text(renewed(document.read_text(encoding="utf-8"), matrix), encoding="utf-8")
+    """Write the table of recorded runs into DOCUMENT (default: README.md), from RECORDS (default: reports/*.jsonl), and that of the
+    operators from reports/ops/*.jsonl."""
+    reports = document.parent / "reports"
+    matrix = combine(load(records or sorted(reports.glob("*.jsonl"))))
+    found = sorted((reports / "ops").glob("*.jsonl"))
+    sweeps = load(found) if found else []
+    document.write_text(renewed(document.read_text(encoding="utf-8"), matrix, sweeps), encoding="utf-8")
     click.echo(f"wrote the table of {counted(len(matrix.runs), 'record')} into {document}")
 
 
