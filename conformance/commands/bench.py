@@ -19,7 +19,7 @@ from rich.table import Table
 from conformance import paths
 from conformance.cell import select
 from conformance.command_options import micrograph_globs
-from conformance.commands.bench_runs import Row, scaling, startup
+from conformance.commands.bench_runs import Row, operators, scaling, startup
 from conformance.report.document import console
 
 
@@ -142,6 +142,7 @@ PARTS: dict[str, Callable[[list[str]], list[Row]]] = {
     "suite": _suite,
     "startup": startup,
     "scaling": scaling,
+    "ops": operators,
     "headless": _headless,
     "tensorrt": _tensorrt,
     "fuzz": _fuzz,

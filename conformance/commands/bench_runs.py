@@ -30,6 +30,7 @@ m = getattr(module, sys.argv[2])
 torch.compile(m.build())(*m.example())
 """
 NO_PATCH = '"""A plugin that changes nothing."""\n'
+OPERATORS = ("add", "atan2", "cumsum", "flip", "maximum", "where")
 SLEEP = 0.02
 TIMED = frozenset({"seconds", "millis", "time"})
 
@@ -128,6 +129,30 @@ def scaling(names: list[str]) -> list[Row]:
         largest = resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss / 1024
         rows.append(("memory of the largest process, MiB", largest, ""))
     return rows
+
+
+def operators(names: list[str]) -> list[Row]:
+    """Many calls in one compile, against one compile a call. Processor time, so that a busy machine is the same to both, and without
+    what a sweep of a single call takes: imports, headers, the CPU's vectors."""
+    asked = [part for operator in OPERATORS for part in ("-k", operator)]
+    asked += [part for dtype in ("float32", "bfloat16", "int64") for part in ("--dtype", dtype)]
+    alone = ["-k", OPERATORS[0], "--dtype", "float32", "--form", "plain", "--samples", "1"]
+    base, wide, single = (_sweep(words) for words in (alone, asked, [*asked, "--width", "1"]))
+    what = f"one compile a call ÷ many calls in one compile, {len(OPERATORS)} operators, processor time"
+    return [(what, (single - base) / (wide - base), "≥ 15")]
+
+
+def _sweep(words: list[str]) -> float:
+    """The processor time of a sweep of operators from empty caches."""
+    with tempfile.TemporaryDirectory() as folder:
+        home = Path(folder)
+        env = {**_environment(home), "TORCHINDUCTOR_CACHE_DIR": str(home / "inductor")}
+        command = [sys.executable, "-m", "conformance.cli", "ops", "-t", "cpu", "-s", "runtime", "-n", "1"]
+        command += [*words, "--record", str(home / "ops.jsonl")]
+        before = resource.getrusage(resource.RUSAGE_CHILDREN)
+        subprocess.run(command, env=env, capture_output=True, cwd=home)
+        after = resource.getrusage(resource.RUSAGE_CHILDREN)
+        return after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime
 
 
 def differs(one: dict[str, Any] | None, other: dict[str, Any]) -> str:
