@@ -8,8 +8,12 @@ from typing import Any
 import pytest
 import torch
 
+from conformance import oracle
+from conformance.backends.inductor import blame
 from conformance.backends.inductor.blame import stage_of
+from conformance.backends.inductor.watch import Watch
 from conformance.stage import Stage
+from conformance.verdict import Kind
 
 
 def error_of(program: Callable[..., Any], *inputs: Any, **options: Any) -> BaseException:
@@ -48,3 +52,15 @@ def test_what_dynamo_itself_refuses() -> None:
 
 def test_an_error_without_a_frame_of_the_compiler_is_of_the_run() -> None:
     assert stage_of(ValueError("of the program")) is Stage.RUNTIME
+
+
+@pytest.mark.parametrize(
+    "result, stage", [(torch.ones(2), Stage.RUNTIME), ("meta", Stage.DECOMPOSITION)], ids=["tensor", "value"]
+)
+def test_what_the_graph_gave_is_lost_in_the_wrappers_and_a_value_that_was_read_from_it_is_not(
+    result: Any, stage: Stage
+) -> None:
+    """The caller read a device from a result: that the graph gave tensors says nothing of it."""
+    watch = Watch(raw=[torch.ones(2)])
+    ref = oracle.Reference(oracle.run(lambda: result, ()), None)
+    assert blame.around(watch, [oracle.Difference(Kind.WRONG_RESULT, "output 0", "another one")], ref) is stage
