@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 import torch
+from torch.fx.experimental.proxy_tensor import make_fx
 
 from conformance import oracle
 from conformance.backends.inductor import blame
@@ -64,3 +65,13 @@ def test_what_the_graph_gave_is_lost_in_the_wrappers_and_a_value_that_was_read_f
     watch = Watch(raw=[torch.ones(2)])
     ref = oracle.Reference(oracle.run(lambda: result, ()), None)
     assert blame.around(watch, [oracle.Difference(Kind.WRONG_RESULT, "output 0", "another one")], ref) is stage
+
+
+@pytest.mark.parametrize("draws, stage", [(True, Stage.DECOMPOSITION), (False, Stage.POSTGRAD)])
+def test_a_graph_that_draws_is_not_compared_with_what_the_joint_passes_draw(draws: bool, stage: Stage) -> None:
+    """They replace random numbers by Inductor's own: other numbers are no pass that went wrong."""
+    traced = make_fx(lambda: torch.rand(3) if draws else torch.zeros(3))()
+    watch = Watch(aot=[traced], joint=[make_fx(lambda: torch.ones(3))()])
+    ref = oracle.Reference(oracle.run(lambda: "meta", ()), None)
+    wrong = [oracle.Difference(Kind.WRONG_RESULT, "output 0", "another one")]
+    assert blame.around(watch, wrong, ref) is stage
