@@ -3,7 +3,6 @@ differ. Only what was seen to do so in a fresh interpreter is handed over."""
 
 from __future__ import annotations
 
-import re
 import subprocess
 import sys
 from collections.abc import Callable, Iterator
@@ -17,7 +16,7 @@ from conformance.ops.call import Call, Scope
 from conformance.ops.causes import Cause
 from conformance.ops.form import ERRORS, calls_of, error_calls
 from conformance.ops.operator import Operator, operators
-from conformance.ops.words import operator_and_dtype
+from conformance.ops.words import operator_and_dtype, script_stem
 from conformance.processes import in_fork
 from conformance.repro import Report, docstring, tensor_literal
 from conformance.verdict import Kind
@@ -139,7 +138,7 @@ def repros(causes: list[Cause], folder: Path) -> Iterator[Repro]:
     for cause in causes:
         try:
             operator, call = example(cause, known)
-            stem = "ops_" + re.sub(r"\W+", "_", f"{operator.name} {cause.kind}").strip("_")
+            stem = "ops_" + script_stem(operator.name, cause.kind)
             taken[stem] = taken.get(stem, 0) + 1
             path = folder / (f"{stem}.py" if taken[stem] == 1 else f"{stem}_{taken[stem]}.py")
             written(cause, operator, call, path)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
@@ -40,6 +41,11 @@ DTYPES = (
 ).split()
 PREFIX = "ops."
 OP_ENDED = "OPS004"  # as `conformance.checks.measured` declares it, which imports torch
+
+
+def script_stem(operator: str, kind: str) -> str:
+    """What the script of a finding is called, so that an expectation finds it: `put_wrong_metadata`."""
+    return re.sub(r"\W+", "_", f"{operator} {kind}").strip("_")
 
 
 @dataclass

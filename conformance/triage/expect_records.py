@@ -19,7 +19,7 @@ from packaging.version import InvalidVersion, Version
 
 from conformance import expectations
 from conformance.errors import UsageError
-from conformance.ops.words import operator_and_dtype
+from conformance.ops.words import operator_and_dtype, script_stem
 from conformance.record import Run, read, without_folders
 from conformance.verdict import Verdict
 
@@ -293,7 +293,7 @@ def _operator(cell: str) -> str:
 def _script(folder: Path, cell: str, fact: str) -> str:
     """The script of a folder that shows what became of an operator: `put_wrong_metadata.py`, as `conformance ops --repros` names it."""
     kinds = fact.partition('"')[2].rstrip('"').split()
-    names = [f"{_operator(cell).replace('.', '_').strip('_')}_{kind}.py" for kind in kinds]
+    names = [f"{script_stem(_operator(cell), kind)}.py" for kind in kinds]
     return next((f'repro = "{folder / name}"' for name in names if (folder / name).exists()), "")
 
 
