@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any
 
 from conformance.cell import Cell
 from conformance.errors import UsageError
+from conformance.ops.moves import KINDS, Move, moves
 from conformance.ops.words import BAD, LOOKS, MEANINGS, SIGNS, Entry, dtype_order, entry_of, operator_and_dtype
 from conformance.record import Run
 
@@ -46,6 +47,23 @@ class Coverage:
         columns = [column for column in self.columns if any(one == column for _, one in moved)]
         kept = {key: entry for key, entry in self.entries.items() if key in moved}
         return Coverage(rows, columns, kept)
+
+    def moved(self) -> list[tuple[Column, Column, list[Move]]]:
+        """For each two neighbouring versions of a compiler for a target: what moved. The dtype of these columns is empty."""
+        heads = list(dict.fromkeys(replace(column, dtype="") for column in self.columns))
+        heads.sort(key=lambda head: version_order(head.version))
+        told = []
+        for index, old in enumerate(heads):
+            new = next((one for one in heads[index + 1 :] if _versions_of_one(old, one)), None)
+            if new is not None:
+                told.append((old, new, moves(self._pairs(old, new))))
+        return told
+
+    def _pairs(self, old: Column, new: Column) -> Iterator[tuple[str, str, Entry, Entry]]:
+        for (row, column), entry in self.entries.items():
+            other = self.entries.get((row, replace(new, dtype=column.dtype)))
+            if replace(column, dtype="") == old and other is not None:
+                yield row, column.dtype, entry, other
 
     def totals(self, column: Column) -> dict[str, int]:
         """How often each word stands in a column."""
@@ -120,7 +138,41 @@ def as_json(table: Coverage) -> dict[str, Any]:
             }
             for row in table.rows
         },
+        "moved": [
+            {"backend": old.backend, "target": old.target, "from": old.version, "to": new.version}
+            | {"moves": [asdict(move) for move in found]}
+            for old, new, found in table.moved()
+        ],
     }
+
+
+def moves_as_markdown(table: Coverage) -> str:
+    """What moved between neighbouring versions, what costs most first; a line for the dtypes of an operator that moved alike."""
+    parts = ["# What moved: operators", ""]
+    for old, new, found in table.moved():
+        parts += [f"## {old.backend} {old.version} → {new.version}, {old.target}", ""]
+        told = [(kind, [move for move in found if move.kind == kind]) for kind in KINDS]
+        parts += ["| | operators | dtypes of operators |", "| --- | ---: | ---: |"]
+        for kind, some in told:
+            parts.append(f"| {kind}: {KINDS[kind]} | {_operators(some)} | {sum(len(move.dtypes) for move in some)} |")
+        for kind, some in told:
+            if some:
+                parts += ["", f"### {kind[0].upper()}{kind[1:]}", ""]
+                parts += ["| operator | dtypes | before | now | what |", "| --- | --- | --- | --- | --- |"]
+                parts += [_row_of(move) for move in some]
+        parts.append("")
+    if len(parts) == 2:
+        parts.append("No two versions of a compiler for the same target are among these records.")
+    return "\n".join(parts)
+
+
+def _operators(some: Sequence[Move]) -> int:
+    return len({move.operator for move in some})
+
+
+def _row_of(move: Move) -> str:
+    said = move.said.replace("|", "\\|").replace("\n", " ")
+    return f"| `{move.operator}` | {', '.join(move.dtypes)} | {move.before} | {move.after} | {said[:220]} |"
 
 
 def as_markdown(table: Coverage) -> str:
@@ -173,10 +225,11 @@ def write(runs: Sequence[Run], path: Path, changed: bool = False) -> None:
     if path.suffix == ".html":
         _write_page(runs, path, changed)
         return
-    documents = {".json": _json_text, ".md": as_markdown}
+    documents = {".json": _json_text, ".md": moves_as_markdown if changed else as_markdown}
     if path.suffix not in documents:
         raise UsageError(f"cannot tell what {path.name} is to be: name it .html, .md or .json")
-    path.write_text(documents[path.suffix](table.changed() if changed else table), encoding="utf-8")
+    shown = table.changed() if changed and path.suffix == ".json" else table
+    path.write_text(documents[path.suffix](shown), encoding="utf-8")
 
 
 def _json_text(table: Coverage) -> str:

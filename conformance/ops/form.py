@@ -45,6 +45,8 @@ def in_layout(tensor: torch.Tensor, layout: str) -> torch.Tensor | None:
 
 def _placed(layout: str, first_only: bool) -> Make:
     def make(operator: Operator, call: Call) -> Call | None:
+        if not operator.takes_layouts():
+            return None
         count = 1 if first_only else len(call.tensors)
         made = [in_layout(tensor, layout) for tensor in call.tensors[:count]]
         if all(one is None for one in made):

@@ -3,15 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from itertools import pairwise
 from typing import Any
 
-from conformance.ops.words import BAD, LOOKS, MEANINGS, SIGNS, dtype_order, entry_of, operator_and_dtype
+from conformance.ops.moves import KINDS, moves
+from conformance.ops.words import BAD, LOOKS, MEANINGS, SIGNS, Entry, dtype_order, entry_of, operator_and_dtype
 from conformance.report.matrix import Column, Key, Matrix
 from conformance.report.style import stage_rank
 
 
 def operators(matrix: Matrix, cells: Mapping[Key, int]) -> dict[str, Any] | None:
-    """None where no row is an operator. `at` of an operator: column, word, forms that fail, cell to open."""
+    """None where no row is an operator. `at` of an operator: column, word, forms that fail, cell to open. `moved`: two versions of a
+    compiler, and what moved between them."""
     found: dict[tuple[str, Column, str], list[Key]] = {}
     for key in matrix.entries:
         if (named := operator_and_dtype(key.micrograph)) is not None:
@@ -25,9 +28,10 @@ def operators(matrix: Matrix, cells: Mapping[Key, int]) -> dict[str, Any] | None
     )
     places, words = {one: index for index, one in enumerate(across)}, list(SIGNS)
     rows: dict[str, list[list[Any]]] = {}
+    entries: dict[tuple[str, Column, str], Entry] = {}
     for (operator, column, dtype), keys in sorted(found.items()):
         keys.sort(key=lambda key: stage_rank(key.stage))
-        entry = entry_of({key.stage: matrix.entries[key].line for key in keys})
+        entry = entries[operator, column, dtype] = entry_of({key.stage: matrix.entries[key].line for key in keys})
         shown = next((key for key in keys if matrix.entries[key].line["findings"]), keys[-1])
         at = [places[column, dtype], words.index(entry.word), ", ".join(entry.forms), cells[shown]]
         rows.setdefault(operator, []).append(at)
@@ -35,4 +39,24 @@ def operators(matrix: Matrix, cells: Mapping[Key, int]) -> dict[str, Any] | None
         "words": [[word, SIGNS[word], MEANINGS[word], LOOKS[word], int(word in BAD)] for word in words],
         "across": [[numbers[column], dtype] for column, dtype in across],
         "rows": [[name, at] for name, at in rows.items()],
+        "kinds": list(KINDS.items()),
+        "moved": [
+            [numbers[old], numbers[new], _moved(entries, old, new)]
+            for columns in matrix.series()
+            for old, new in pairwise(column for column in columns if any(one == column for one, _ in across))
+        ],
     }
+
+
+def _moved(entries: Mapping[tuple[str, Column, str], Entry], old: Column, new: Column) -> list[list[Any]]:
+    """Kind, operator, dtypes, before, after and what is wrong, of each move."""
+    pairs = (
+        (operator, dtype, entry, other)
+        for (operator, column, dtype), entry in entries.items()
+        if column == old and (other := entries.get((operator, new, dtype))) is not None
+    )
+    order = list(KINDS)
+    return [
+        [order.index(move.kind), move.operator, ", ".join(move.dtypes), move.before, move.after, move.said]
+        for move in moves(pairs)
+    ]

@@ -80,6 +80,40 @@ def test_only_what_changed_between_two_versions(old: Run, new: Run) -> None:
     assert [entry.word for entry in table.entries.values()] == ["wrong", "fallback"]
 
 
+def test_what_moved_comes_first_and_by_its_cost(tmp_path: Path) -> None:
+    old = record(
+        tmp_path / "old.jsonl",
+        "2.11.0",
+        line("runtime", "put:float32", "compiled", STRIDES),
+        line("runtime", "put:int8", "compiled", STRIDES),
+        line("runtime", "put:bool", "compiled"),
+        line("runtime", "add:float32", "compiled"),
+        line("runtime", "sort:float32", "fallback"),
+        line("runtime", "only_old:float32", "fallback"),
+    )
+    new = record(
+        tmp_path / "new.jsonl",
+        "2.15.0",
+        line("runtime", "put:float32", "compiled"),
+        line("runtime", "put:int8", "compiled"),
+        line("runtime", "put:bool", "compiled"),
+        line("runtime", "add:float32", "refuses", ("crash", "OPS002", "plain: LoweringException")),
+        line("runtime", "sort:float32", "compiled"),
+    )
+    ((_, _, found),) = coverage([old, new]).moved()
+    assert [(move.kind, move.operator, move.dtypes, move.before, move.after) for move in found] == [
+        ("broke", "add", ("float32",), "compiled", "refuses (transposed)"),
+        ("mended", "put", ("float32", "int8"), "wrong (transposed)", "compiled"),
+        ("falls back no more", "sort", ("float32",), "fallback", "compiled"),
+    ]
+    write([old, new], tmp_path / "moved.md", changed=True)
+    text = (tmp_path / "moved.md").read_text()
+    assert "## inductor 2.11.0 → 2.15.0, cpu" in text
+    assert text.index("### Broke") < text.index("| `add` |") < text.index("### Mended") < text.index("| `put` |")
+    write([old], tmp_path / "alone.md", changed=True)
+    assert "No two versions" in (tmp_path / "alone.md").read_text()
+
+
 def test_a_record_without_operators_is_named(tmp_path: Path) -> None:
     with pytest.raises(UsageError, match="no cells of operators"):
         coverage([record(tmp_path / "other.jsonl", "2.15.0")])

@@ -177,6 +177,12 @@ def test_what_checks_no_index_is_not_called_without_elements() -> None:
     assert list(calls_of(known, "float32", ("plain",), 2))
 
 
+def test_a_kernel_that_takes_contiguous_inputs_is_asked_with_them_alone() -> None:
+    known = operator("cumsum")
+    known.info.name = "torch.ops.aten._scaled_dot_product_flash_attention_for_cpu"
+    assert {call.key.form for call in calls_of(known, "float32", LAYOUT_FORMS, 2)} == {"plain"}
+
+
 def test_what_eager_refuses_is_skipped() -> None:
     said: list[Any] = []
     examine(Task(operator("cumsum"), ("float32",), ("twice", "plain"), 2, (rungs.Eager(),)), said.append)

@@ -64,6 +64,10 @@ def test_the_view(write: Write, tmp_path: Path, tab: Tab) -> None:
     write_page(combine(load(records(write))), path)
     page = tab.open(path)
     page.click("#views [data-view=operators]")
+    assert page.locator(".moves tbody tr").all_inner_texts() == [
+        "put\tfloat32\twrong (transposed)\tdecomposed\tdecomposition: transposed, 1 of 2 calls: torch.put(…): output 0: stride (3, 1)"
+    ]
+    assert page.locator("summary", has_text="mended: 1 operator").is_visible()
     assert page.locator(".operators tbody th").all_inner_texts() == ["mm", "put"]
     assert page.locator(".operators tbody tr").nth(1).locator("button").all_inner_texts() == ["✗", "✓", "✓", "✓"]
     page.get_by_label("only what is wrong").check()
@@ -93,3 +97,12 @@ def test_axe_finds_nothing_serious(write: Write, tmp_path: Path, chromium: Any, 
     tab = Tab(chromium, 1400, 900, color_scheme=scheme)
     assert serious(tab.open(tmp_path / "page.html"), axe) == []
     tab.context.close()
+
+
+def test_a_name_among_the_moves_searches_for_it(write: Write, tmp_path: Path, tab: Tab) -> None:
+    path = tmp_path / "page.html"
+    write_page(combine(load(records(write))), path)
+    page = tab.open(path)
+    page.click("#views [data-view=operators]")
+    page.locator(".moves button", has_text="put").click()
+    assert page.locator(".operators tbody th").all_inner_texts() == ["put"]
