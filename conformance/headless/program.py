@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import copy
+import re
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
@@ -75,6 +76,10 @@ class Program:
         self._mirrors: dict[str, tuple[torch.Tensor, torch.Tensor]] = {}
 
     def __call__(self, *inputs: Any) -> Any:
+        with _blamed_on_description() if self.fn is not self.twin else contextlib.nullcontext():
+            return self._call(inputs)
+
+    def _call(self, inputs: tuple[Any, ...]) -> Any:
         given = [x for x in inputs if isinstance(x, torch.Tensor)] + list(self.module.parameters())
         leaves = tuple(x for x in given if x.requires_grad) if torch.is_grad_enabled() else ()
         if not leaves:
@@ -141,7 +146,7 @@ class Program:
             known = self._mirrors.get(f"{owner}.{name}")
             if known is None or known[0] is not tensor:
                 side = self._to_device(tensor, sides)
-                if isinstance(tensor, nn.Parameter):
+                if isinstance(tensor, nn.Parameter) and not isinstance(side, nn.Parameter):  # it may have two names
                     side = nn.Parameter(side.detach(), tensor.requires_grad)
                     sides[id(tensor)] = side
                 known = self._mirrors[f"{owner}.{name}"] = (tensor, side)
@@ -171,6 +176,27 @@ class Program:
             known = self._mirrors.get(f"{owner}.{name}")
             if known is None or known[1] is not tensor:
                 getattr(self.module.get_submodule(owner), table)[name] = self._to_host(tensor)
+
+
+# A compiled program that fails so says nothing of its compiler: tensors that the program itself makes on the CPU are refused by a GPU's
+# eager as well, and what reaches CUDA's driver has left the description.
+_TWO_DEVICES = re.compile(r"two different devices|at least two devices|expected device cuda(:\d+)? but got (device )?cpu")
+_REAL_DRIVER = re.compile(r"CUDA driver version is insufficient|Found no NVIDIA driver|No CUDA GPUs are available")
+
+
+@contextlib.contextmanager
+def _blamed_on_description() -> Iterator[None]:
+    try:
+        yield
+    except Exception as error:
+        said, link = "", error
+        while link is not None:
+            said, link = f"{said}\n{link}", link.__cause__ or link.__context__  # type: ignore[assignment]
+        if _TWO_DEVICES.search(said):
+            raise NotInterpretable("the program has tensors on the CPU beside those of the GPU") from error
+        if _REAL_DRIVER.search(said):
+            raise NotInterpretable("the program reaches the driver of a GPU, and there is none") from error
+        raise
 
 
 @contextlib.contextmanager

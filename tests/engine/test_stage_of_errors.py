@@ -12,7 +12,7 @@ from torch.fx.experimental.proxy_tensor import make_fx
 from conformance import oracle
 from conformance.backends.inductor import blame
 from conformance.backends.inductor.blame import stage_of
-from conformance.backends.inductor.watch import Watch
+from conformance.backends.inductor.watch import GraphRecord, Watch
 from conformance.stage import Stage
 from conformance.verdict import Kind
 
@@ -75,3 +75,21 @@ def test_a_graph_that_draws_is_not_compared_with_what_the_joint_passes_draw(draw
     ref = oracle.Reference(oracle.run(lambda: "meta", ()), None)
     wrong = [oracle.Difference(Kind.WRONG_RESULT, "output 0", "another one")]
     assert blame.around(watch, wrong, ref) is stage
+
+
+def test_what_is_saved_for_the_backward_graph_is_no_result_and_a_pass_that_is_wrong_of_nan_is_found() -> None:
+    """The joint passes take `x * 0` for zeros. What the forward graph saves happens to be what eager gives."""
+
+    def joint(primals_1: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
+        return primals_1 * 0, primals_1.clone()
+
+    x = torch.tensor([1.0, float("nan")])
+    before = make_fx(joint)(torch.ones(2))
+    after = make_fx(lambda primals_1: (torch.zeros(2), primals_1.clone()))(torch.ones(2))
+    for gm in (before, after):
+        (given,) = [node for node in gm.graph.nodes if node.op == "placeholder"]
+        given.name, given.meta["val"] = "primals_1", torch.ones(2)
+    watch = Watch(aot=[before], joint=[after], graphs=[GraphRecord("forward")], raw=[torch.zeros(2), x * 0], left=[x])
+    ref = oracle.Reference(oracle.run(lambda: x * 0, ()), None)
+    wrong = [oracle.Difference(Kind.WRONG_RESULT, "output 0", "1 of 2 elements")]
+    assert blame.around(watch, wrong, ref) is Stage.POSTGRAD

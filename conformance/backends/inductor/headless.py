@@ -7,7 +7,7 @@ from typing import Any
 
 import torch
 
-from conformance import oracle
+from conformance import oracle, scenario
 from conformance.backends.base import Case
 from conformance.backends.inductor.compiled import InductorCompiled, numbered
 from conformance.backends.inductor.seam import seam
@@ -104,7 +104,12 @@ _ERRORS: dict[tuple[type[Micrograph], Target], str] = {}  # "": none
 
 def _error_in_eager(case: Case, target: Target) -> str:
     def ask() -> str:
-        error = oracle.run(Program(case.module(), target, compiled=False), case.inputs(0)).error
+        module = case.module()
+        program = Program(module, target, compiled=False)
+        if case.micrograph.has_scenario():
+            error = oracle.play(module, scenario.eager(program), case.inputs(0)).error
+        else:
+            error = oracle.run(program, case.inputs(0)).error
         return first_line(error) if error is not None else ""
 
     if not case.micrograph.has_scenario():
