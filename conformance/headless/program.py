@@ -180,7 +180,9 @@ class Program:
 
 # A compiled program that fails so says nothing of its compiler: tensors that the program itself makes on the CPU are refused by a GPU's
 # eager as well, and what reaches CUDA's driver has left the description.
-_TWO_DEVICES = re.compile(r"two different devices|at least two devices|expected device cuda(:\d+)? but got (device )?cpu")
+_TWO_DEVICES = re.compile(
+    r"two different devices|at least two devices|expected device cuda(:\d+)? but got (device )?cpu"
+)
 _REAL_DRIVER = re.compile(r"CUDA driver version is insufficient|Found no NVIDIA driver|No CUDA GPUs are available")
 
 

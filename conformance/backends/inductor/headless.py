@@ -103,19 +103,28 @@ _ERRORS: dict[tuple[type[Micrograph], Target], str] = {}  # "": none
 
 
 def _error_in_eager(case: Case, target: Target) -> str:
-    def ask() -> str:
+    """Of a scenario, what it calls is called alone. Where that fails, as it must where the play makes other arguments, it is played."""
+
+    def alone() -> str:
+        return _told(oracle.run(Program(case.module(), target, compiled=False), case.inputs(0)))
+
+    def played() -> str:
         module = case.module()
-        program = Program(module, target, compiled=False)
-        if case.micrograph.has_scenario():
-            error = oracle.play(module, scenario.eager(program), case.inputs(0)).error
-        else:
-            error = oracle.run(program, case.inputs(0)).error
-        return first_line(error) if error is not None else ""
+        run = scenario.eager(Program(module, target, compiled=False))
+        return _told(oracle.play(module, run, case.inputs(0)))
 
     if not case.micrograph.has_scenario():
-        return ask()
-    answer = in_fork(ask)  # what the program does to its surroundings, the play must not see
-    return "it does not run alone" if answer is None else str(answer)
+        return alone()
+    error = in_fork(alone)  # what the program does to its surroundings, the play must not see
+    if not error and error is not None:
+        return ""
+    other = in_fork(played)
+    says_why = other is not None and any(words in other for words in (TWO_DEVICES, NO_CUDA_KERNEL, *CPU_ALONE))
+    return str(other) if other == "" or says_why else str(error or "it does not run alone")
+
+
+def _told(outcome: oracle.Outcome) -> str:
+    return first_line(outcome.error) if outcome.error is not None else ""
 
 
 def described_source(kernel: Kernel, binary: Binary) -> str:
