@@ -3,6 +3,7 @@
 Found by `conformance ops` (form special).
 Exits 1 while the defect is there, 0 once it is gone.
 """
+# Upstream: https://github.com/pytorch/pytorch/issues/198057
 
 import sys
 

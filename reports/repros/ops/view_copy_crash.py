@@ -9,6 +9,7 @@ Stage: decomposition.
 Seen with torch 2.15.0+cu132.
 Exits 1 while the defect is there, 0 once it is gone.
 """
+# Upstream: https://github.com/pytorch/pytorch/issues/191136
 
 import sys
 
