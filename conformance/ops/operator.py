@@ -12,7 +12,7 @@ import torch
 
 from conformance.errors import unknown
 from conformance.ops import words
-from conformance.ops.seam import database, seam
+from conformance.ops.seam import DATABASES, database, home_of, seam
 from conformance.torch_seam import pytree
 
 DTYPES = {name: getattr(torch, name) for name in words.DTYPES}
@@ -65,7 +65,14 @@ class Operator:
     def dtypes(self) -> list[str]:
         """The dtypes that the database declares for the CPU, in the order of `DTYPES`."""
         supported = self.info.supported_dtypes("cpu")
-        return [name for name, dtype in DTYPES.items() if dtype in supported]
+        return [
+            name for name, dtype in DTYPES.items() if dtype in supported and (self.public() or dtype.is_floating_point)
+        ]
+
+    def public(self) -> bool:
+        """Is it an operator of torch? Those of the other databases (custom operators, operators that take functions) are examples, whose
+        fakes and bodies hold for contiguous floats: other inputs break their own promises."""
+        return home_of(self.info)[1] == DATABASES[0]
 
     def samples(self, dtype: str, grad: bool = False) -> list[Any]:
         """Some of the operator's samples in a dtype, the same in every process."""
@@ -108,7 +115,7 @@ class Operator:
         return self.info.name not in UNINITIALISED
 
     def takes_layouts(self) -> bool:
-        return not str(self.info.name).endswith(TAKES_CONTIGUOUS)
+        return self.public() and not str(self.info.name).endswith(TAKES_CONTIGUOUS)
 
     def breaks_ties(self) -> bool:
         """Is it for the operator to say which of several equal elements an index names?"""

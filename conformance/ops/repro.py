@@ -16,6 +16,7 @@ from conformance.ops.call import Call, Scope
 from conformance.ops.causes import Cause
 from conformance.ops.form import ERRORS, calls_of, error_calls
 from conformance.ops.operator import Operator, operators
+from conformance.ops.seam import home_of
 from conformance.ops.words import operator_and_dtype, script_stem
 from conformance.processes import in_fork
 from conformance.repro import Report, docstring, tensor_literal
@@ -203,8 +204,12 @@ def script(cause: Cause, operator: Operator, call: Call, spell: Callable[[torch.
     if "inf" in line or "nan" in line:
         lines += ["from math import inf, nan", ""]
     if callable(call.function) and list(rest) == ["op0"]:
-        lines += ["from torch.testing._internal.common_methods_invocations import op_db", ""]
-        lines += [f"op0 = next(op for op in op_db if (op.name, op.variant_test_name) == {_identity(operator)})", ""]
+        module, database = home_of(operator.info)
+        lines += [f"from {module} import {database}", ""]
+        lines += [
+            f"op0 = next(op for op in {database} if (op.name, op.variant_test_name) == {_identity(operator)})",
+            "",
+        ]
     elif rest:
         raise NoRepro("an argument cannot be written down")
     rounds = [tensors for tensors in (call.tensors, call.again) if tensors or tensors is call.tensors]

@@ -15,6 +15,8 @@ from conformance.stage import Stage
 NO_STAGE: tuple[Stage, ...] = ()
 NAMES = {
     "op_db": Name("torch.testing._internal.common_methods_invocations:op_db", NO_STAGE),
+    "custom_op_db": Name("torch.testing._internal.custom_op_db:custom_op_db", NO_STAGE),
+    "hop_db": Name("torch.testing._internal.hop_db:hop_db", NO_STAGE),
     "seeded_call": Name("torch.testing._internal.common_methods_invocations:wrapper_set_seed", NO_STAGE),
     "tolerances": Name("torch.testing._internal.common_device_type:toleranceOverride", NO_STAGE),
     "elementwise_unary": Name("torch.testing._internal.opinfo.core:UnaryUfuncInfo", NO_STAGE),
@@ -26,6 +28,9 @@ NAMES = {
     "unsupported": Name("torch._dynamo.exc:Unsupported", NO_STAGE),
 }
 seam = Seam("torch", lambda: str(torch.__version__), NAMES)
+
+
+DATABASES = ("op_db", "custom_op_db", "hop_db")  # operators, operators of one's own, operators that take functions
 
 
 def database() -> list[object]:
@@ -42,7 +47,15 @@ def database() -> list[object]:
     # not compiled; a user does not write it.
     owner, name = seam.locate("seeded_call")
     setattr(owner, name, _called)
-    return list(seam.op_db)
+    return [info for name in DATABASES if seam.has(name) for info in getattr(seam, name)]
+
+
+def home_of(info: object) -> tuple[str, str]:
+    """The module and the name of the database that an OpInfo stands in; those of a test stand in the first."""
+    for name in DATABASES[1:]:
+        if seam.has(name) and any(one is info for one in getattr(seam, name)):
+            return NAMES[name].path.partition(":")[0], name
+    return NAMES[DATABASES[0]].path.partition(":")[0], DATABASES[0]
 
 
 def _called(operator: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:

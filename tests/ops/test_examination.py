@@ -15,6 +15,7 @@ from conformance.ops.cells import Results, _findings
 from conformance.ops.commands import in_shard
 from conformance.ops.examination import Judged, Skipped, Task, examine
 from conformance.ops.form import FORMS, LAYOUT_FORMS, calls_of, form_names
+from conformance.ops.operator import operators
 from conformance.ops.sweep import Sweep
 from conformance.ops.words import CRASH, DECOMPOSED, REFUSES, entry_of
 
@@ -181,6 +182,15 @@ def test_a_kernel_that_takes_contiguous_inputs_is_asked_with_them_alone() -> Non
     known = operator("cumsum")
     known.info.name = "torch.ops.aten._scaled_dot_product_flash_attention_for_cpu"
     assert {call.key.form for call in calls_of(known, "float32", LAYOUT_FORMS, 2)} == {"plain"}
+
+
+def test_the_other_databases_are_asked_with_contiguous_floats() -> None:
+    known = operators()
+    assert {"add", "NumpyCubeCustomOp", "cond.simple"} <= set(known)
+    for name in ("NumpyCubeCustomOp", "cond.simple"):
+        assert not known[name].public() and set(known[name].dtypes()) <= {"float32", "float64", "float16", "bfloat16"}
+        assert {call.key.form for call in calls_of(known[name], "float32", LAYOUT_FORMS, 1)} == {"plain"}
+    assert known["add"].public() and "int8" in known["add"].dtypes()
 
 
 def test_what_eager_refuses_is_skipped() -> None:

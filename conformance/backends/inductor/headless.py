@@ -116,11 +116,15 @@ def _error_in_eager(case: Case, target: Target) -> str:
     if not case.micrograph.has_scenario():
         return alone()
     error = in_fork(alone)  # what the program does to its surroundings, the play must not see
-    if not error and error is not None:
-        return ""
+    if error is not None and (not error or _says_why(error)):
+        return str(error)
     other = in_fork(played)
-    says_why = other is not None and any(words in other for words in (TWO_DEVICES, NO_CUDA_KERNEL, *CPU_ALONE))
-    return str(other) if other == "" or says_why else str(error or "it does not run alone")
+    told = other is not None and (not other or _says_why(other))
+    return str(other) if told else str(error or "it does not run alone")
+
+
+def _says_why(error: str) -> bool:
+    return any(words in error for words in (TWO_DEVICES, NO_CUDA_KERNEL, *CPU_ALONE))
 
 
 def _told(outcome: oracle.Outcome) -> str:
