@@ -5,7 +5,7 @@ from __future__ import annotations
 import difflib
 import re
 import traceback
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 
 
@@ -80,3 +80,15 @@ def program_line(stack: str) -> str:
 
 class NotInEager(Exception):
     """Eager itself does not run a micrograph on this target or version: it says nothing about a compiler there."""
+
+
+def innermost_first(error: BaseException) -> Iterator[BaseException]:
+    """An error and those that it came from, as Dynamo and Python chain them."""
+    chain: list[BaseException] = []
+    seen: set[int] = set()
+    current: BaseException | None = error
+    while current is not None and id(current) not in seen:
+        seen.add(id(current))
+        chain.append(current)
+        current = getattr(current, "inner_exception", None) or current.__cause__ or current.__context__
+    yield from reversed(chain)

@@ -12,7 +12,7 @@ import torch
 from torch import nn
 
 from conformance.backends.inductor.seam import seam as inductor
-from conformance.errors import first_line
+from conformance.errors import first_line, innermost_first
 from conformance.headless.autotune import FIRST, Choice, Pick, fixed
 from conformance.headless.cpu_dispatch import Host
 from conformance.headless.device import described
@@ -76,7 +76,7 @@ class Program:
         self._mirrors: dict[str, tuple[torch.Tensor, torch.Tensor]] = {}
 
     def __call__(self, *inputs: Any) -> Any:
-        with _blamed_on_description() if self.fn is not self.twin else contextlib.nullcontext():
+        with _beyond_description(compiled=self.fn is not self.twin):
             return self._call(inputs)
 
     def _call(self, inputs: tuple[Any, ...]) -> Any:
@@ -112,8 +112,7 @@ class Program:
             self._state_in(sides)
             self._attributes_in(sides)
             arguments = [self._to_device(x, sides) if isinstance(x, torch.Tensor) else x for x in inputs]
-            with _no_real_cuda():
-                result = self.fn(*arguments)
+            result = self.fn(*arguments)
             self._state_out()
             flat, spec = pytree.tree_flatten(result)
             return flat, spec, sides
@@ -178,38 +177,24 @@ class Program:
                 getattr(self.module.get_submodule(owner), table)[name] = self._to_host(tensor)
 
 
-# A compiled program that fails so says nothing of its compiler: tensors that the program itself makes on the CPU are refused by a GPU's
-# eager as well, and what reaches CUDA's driver has left the description.
+_REAL_DRIVER = re.compile(r"CUDA driver version is insufficient|Found no NVIDIA driver|No CUDA GPUs are available")
 _TWO_DEVICES = re.compile(
     r"two different devices|at least two devices|expected device cuda(:\d+)? but got (device )?cpu"
 )
-_REAL_DRIVER = re.compile(r"CUDA driver version is insufficient|Found no NVIDIA driver|No CUDA GPUs are available")
 
 
 @contextlib.contextmanager
-def _blamed_on_description() -> Iterator[None]:
+def _beyond_description(compiled: bool) -> Iterator[None]:
+    """There is no GPU behind the description: what reaches CUDA itself is beyond us, and no fault of the compiler's. Nor are tensors that
+    the program itself makes on the CPU: a GPU's eager refuses them as well, and says so itself."""
     try:
         yield
     except Exception as error:
-        said, link = "", error
-        while link is not None:
-            said, link = f"{said}\n{link}", link.__cause__ or link.__context__  # type: ignore[assignment]
-        if _TWO_DEVICES.search(said):
-            raise NotInterpretable("the program has tensors on the CPU beside those of the GPU") from error
-        if _REAL_DRIVER.search(said):
-            raise NotInterpretable("the program reaches the driver of a GPU, and there is none") from error
-        raise
-
-
-@contextlib.contextmanager
-def _no_real_cuda() -> Iterator[None]:
-    """There is no GPU behind the description: what reaches the CUDA runtime itself is beyond us, and no fault of the
-    compiler's."""
-    try:
-        yield
-    except Exception as error:
-        if any(said in str(error) for said in ("CUDA error:", "Found no NVIDIA driver")):
+        said = "\n".join(map(str, innermost_first(error)))
+        if "CUDA error:" in str(error) or _REAL_DRIVER.search(said):
             raise NotInterpretable(f"the program calls CUDA itself: {first_line(error)}") from error
+        if compiled and _TWO_DEVICES.search(said):
+            raise NotInterpretable("the program has tensors on the CPU beside those of the GPU") from error
         raise
 
 

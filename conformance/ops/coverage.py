@@ -56,14 +56,12 @@ class Coverage:
         for index, old in enumerate(heads):
             new = next((one for one in heads[index + 1 :] if _versions_of_one(old, one)), None)
             if new is not None:
-                told.append((old, new, moves(self._pairs(old, new))))
+                told.append((old, new, moves(self._of(old), self._of(new))))
         return told
 
-    def _pairs(self, old: Column, new: Column) -> Iterator[tuple[str, str, Entry, Entry]]:
-        for (row, column), entry in self.entries.items():
-            other = self.entries.get((row, replace(new, dtype=column.dtype)))
-            if replace(column, dtype="") == old and other is not None:
-                yield row, column.dtype, entry, other
+    def _of(self, head: Column) -> dict[tuple[str, str], Entry]:
+        """A version's entries by operator and dtype."""
+        return {(row, c.dtype): entry for (row, c), entry in self.entries.items() if replace(c, dtype="") == head}
 
     def totals(self, column: Column) -> dict[str, int]:
         """How often each word stands in a column."""

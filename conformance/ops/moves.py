@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Mapping
 from dataclasses import dataclass
 
 from conformance.ops.words import BAD, BLOCKED, FALLBACK, NOTHING, Entry, dtype_order
@@ -51,11 +51,13 @@ def kind_of(old: Entry, new: Entry) -> str | None:
     return SAME_RESULT
 
 
-def moves(entries: Iterable[tuple[str, str, Entry, Entry]]) -> list[Move]:
-    """Of (operator, dtype, older, newer): one line for the dtypes of an operator that moved alike, what costs most first."""
+def moves(older: Mapping[tuple[str, str], Entry], newer: Mapping[tuple[str, str], Entry]) -> list[Move]:
+    """What moved between two versions, each by operator and dtype: one line for the dtypes of an operator that moved alike, what costs
+    most first."""
     found: dict[tuple[str, str, str, str], list[tuple[str, Entry, Entry]]] = {}
-    for operator, dtype, old, new in entries:
-        if (kind := kind_of(old, new)) is not None:
+    for (operator, dtype), old in older.items():
+        new = newer.get((operator, dtype))
+        if new is not None and (kind := kind_of(old, new)) is not None:
             key = (kind, operator, _told(old), _told(new))
             found.setdefault(key, []).append((dtype, old, new))
     order = list(KINDS)

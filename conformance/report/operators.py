@@ -50,13 +50,12 @@ def operators(matrix: Matrix, cells: Mapping[Key, int]) -> dict[str, Any] | None
 
 def _moved(entries: Mapping[tuple[str, Column, str], Entry], old: Column, new: Column) -> list[list[Any]]:
     """Kind, operator, dtypes, before, after and what is wrong, of each move."""
-    pairs = (
-        (operator, dtype, entry, other)
-        for (operator, column, dtype), entry in entries.items()
-        if column == old and (other := entries.get((operator, new, dtype))) is not None
+    older, newer = (
+        {(operator, dtype): entry for (operator, column, dtype), entry in entries.items() if column == version}
+        for version in (old, new)
     )
     order = list(KINDS)
     return [
         [order.index(move.kind), move.operator, ", ".join(move.dtypes), move.before, move.after, move.said]
-        for move in moves(pairs)
+        for move in moves(older, newer)
     ]

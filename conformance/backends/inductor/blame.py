@@ -11,6 +11,7 @@ import torch
 
 from conformance import graphs, oracle
 from conformance.backends.inductor.seam import DYNAMO_ERRORS
+from conformance.errors import innermost_first
 from conformance.stage import Stage
 from conformance.torch_seam import pytree
 from conformance.verdict import Kind
@@ -54,7 +55,7 @@ def stage_of(error: BaseException) -> Stage:
     if type(error).__module__ == DYNAMO_ERRORS and name != "BackendCompilerFailed":
         return Stage.CAPTURE  # also where a decomposition told Dynamo what an op gives
     files: list[str] = []  # of all frames, innermost first
-    for inner in _innermost_first(error):
+    for inner in innermost_first(error):
         if type(inner).__name__ in ("CppCompileError", "CompilationError", "PTXASError"):
             return Stage.CODEGEN
         frames = reversed(traceback.extract_tb(inner.__traceback__))
@@ -66,17 +67,6 @@ def stage_of(error: BaseException) -> Stage:
 
 def _owner(files: list[str]) -> Stage | None:
     return next((stage for file in files for part, stage in OWNERS if part in file), None)
-
-
-def _innermost_first(error: BaseException) -> Iterator[BaseException]:
-    chain: list[BaseException] = []
-    seen: set[int] = set()
-    current: BaseException | None = error
-    while current is not None and id(current) not in seen:
-        seen.add(id(current))
-        chain.append(current)
-        current = getattr(current, "inner_exception", None) or current.__cause__ or current.__context__
-    yield from reversed(chain)
 
 
 # ------------------------------------------------------------------------------- what is around a program
