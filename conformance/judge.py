@@ -73,6 +73,11 @@ def _is(verdict: Verdict) -> Callable[[Observation], Verdict]:
     return lambda seen: verdict
 
 
+def _has_no_program(seen: Observation, findings: list[Finding]) -> bool:
+    """Of a program of which earlier stages rightly left nothing to compute, none is generated."""
+    return seen.facts.get("programs") == 0 and not seen.facts.get("nothing_left")
+
+
 UNCOMPILED = "no program was generated: what ran was not compiled"
 POLICY = (
     Rule(
@@ -84,7 +89,7 @@ POLICY = (
     Rule("a timeout was found", _has(Kind.TIMEOUT), _is(Verdict.TIMEOUT)),
     Rule("anything else was found, compiled or not", lambda s, f: bool(f), _is(Verdict.FAIL)),
     Rule("the backend says how it ended", lambda s, f: s.verdict is not None, lambda s: s.verdict or Verdict.PASS),
-    Rule("no program was generated", lambda s, f: s.facts.get("programs") == 0, _is(Verdict.FALLBACK), UNCOMPILED),
+    Rule("no program was generated, and one was needed", _has_no_program, _is(Verdict.FALLBACK), UNCOMPILED),
     Rule("nothing is wrong", lambda s, f: True, _is(Verdict.PASS)),
 )
 

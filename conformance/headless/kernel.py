@@ -84,15 +84,14 @@ class Kernel:
     # ------------------------------------------------------------------------------------------ running
 
     def run(self, *args: Any, stream: Any = None, **kwargs: Any) -> None:
-        """Launched with the first configuration: which is fastest only a device can say, what is computed is the
+        """Launched with one of its configurations: which is fastest only a device can say, what is computed is the
         same."""
         if not self.launches:
             return
         if reason := unavailable().get(Stage.RUNTIME):
             raise NotInterpretable(f"{self.name}: {reason}")
         tuner = self.autotuner
-        config = tuner.configs[0]
-        args, grid = seam.arguments_and_grid(tuner, args, config)
+        config, args, grid = self._configured(args)
         arguments = dict(zip(self._passed(config), args, strict=False)) | kwargs
         constants = {k: v for k, v in self._constants(config).items() if k not in arguments}
         signature = tuner.triton_meta["signature"]
@@ -103,12 +102,15 @@ class Kernel:
             interpret.launch(tuner.fn, sizes, values, constants, order, self._asserts)
 
         try:
-            if self._ordered or math.prod(sizes) == 1:
+            if self._ordered or math.prod(sizes) == 1 or not races.ASKED.get():
+                launch(interpret.IN_ORDER)
+            elif self.source in _RACES:  # compiled again: the cache stage does
+                self._ordered, self.races = True, _RACES[self.source]
                 launch(interpret.IN_ORDER)
             else:
                 self._ordered = True
                 tensors = {name: value for name, value in values.items() if isinstance(value, torch.Tensor)}
-                self.races = races.found(launch, tensors, "tl.atomic_" in self.source)
+                self.races = _RACES[self.source] = races.found(launch, tensors, "tl.atomic_" in self.source)
         except NotInterpretable:
             raise
         except KernelFault as fault:
@@ -117,6 +119,17 @@ class Kernel:
             if unknown := _unknown(error):
                 raise NotInterpretable(f"{self.name}: {unknown}") from error
             raise
+
+    def _configured(self, args: tuple[Any, ...]) -> tuple[Any, tuple[Any, ...], tuple[Any, ...]]:
+        """The configuration of a launch, its arguments and its grid. Interpreted, a program costs the same however large its block is: the
+        one with the fewest programs is taken that still has several, so that orders can be told apart and the last block is masked."""
+        tuner = self.autotuner
+        blocks = [config for config in tuner.configs if all(name.endswith("BLOCK") for name in config.kwargs)]
+        found = [(config, *seam.arguments_and_grid(tuner, args, config)) for config in blocks or tuner.configs[:1]]
+        programs = [math.prod(int(size) for size in grid) for _, _, grid in found]
+        several = [count for count in programs if count >= SEVERAL]
+        config, given, grid = found[programs.index(min(several) if several else max(programs))]
+        return config, given, grid
 
     @cached_property
     def _asserts(self) -> bool:
@@ -160,7 +173,9 @@ class Kernel:
         )
 
 
+SEVERAL = 4  # programs of a grid
 _BINARIES: dict[str, Binary] = {}
+_RACES: dict[str, list[str]] = {}  # by the source of the kernel
 
 
 def _assembled(tuner: Any, config: Any) -> Any:

@@ -7,10 +7,14 @@ would always see the same of it. Run in another order, it sees something else: t
 from __future__ import annotations
 
 from collections.abc import Callable
+from contextvars import ContextVar
 
 import torch
 
 from conformance.headless.interpret import IN_ORDER, REVERSED, SHUFFLED
+
+# Not where a program is run again that was asked before: each order is a launch, and a launch may take seconds.
+ASKED = ContextVar("ASKED", default=True)
 
 
 def found(launch: Callable[[str], None], tensors: dict[str, torch.Tensor], atomic: bool) -> list[str]:

@@ -62,6 +62,7 @@ def test_every_row_of_the_policy_decides_something() -> None:
 
 def test_a_verdict_has_a_reason() -> None:
     assert verdict_of(Observation({"programs": 0}), [])[1] == UNCOMPILED
+    assert verdict_of(Observation({"programs": 0, "nothing_left": True}), [])[0] is Verdict.PASS
     assert verdict_of(Observation(), [WRONG, LATE])[1] == "it is wrong; it took too long"
 
 

@@ -118,6 +118,13 @@ class CacheStage:
             with nobody_listening():
                 facts["again"], wrong = self._played_again()
             return Observation(facts | {"differs": {"again": wrong} if wrong else {}})
+        if self.compiled.watch.emptied:  # the caches keep programs
+            _, wrong = self._again()
+            nothing = "" if wrong else "nothing is left of the program to be kept"
+            verdict = None if wrong else Verdict.UNSUPPORTED
+            return Observation(
+                facts | {"differs": {"again": wrong}} if wrong else facts, verdict=verdict, reason=nothing
+            )
         facts["changed_setting"] = next(iter(self.changed))
         artifacts = torch.compiler.save_cache_artifacts()
         if self.case.target.name == "cuda" and any(g.kernels for g in self.compiled.watch.graphs):
@@ -187,7 +194,8 @@ class CacheStage:
 
     def _other_kinds(self) -> Iterator[tuple[str, tuple[Any, ...]]]:
         """The same values in another dtype, and with other strides."""
-        for what, inputs, must in guard_probes.changes(self.case, self.case.inputs(0)):
+        captured = self.compiled.watch.captured[0]
+        for what, inputs, must in guard_probes.changes(self.case, self.case.inputs(0), captured):
             if must and oracle.run(self.module, oracle.clone_inputs(inputs), self.module).error is None:
                 yield "changed_strides" if "strides" in what else "changed_dtype", inputs
 
@@ -265,6 +273,10 @@ def load_and_run(micrograph: type[Micrograph], target: str, backend_name: str, f
     os.environ["TORCHINDUCTOR_CACHE_DIR"] = folder
     case = Case(micrograph, Target.parse(target))
     backend: Any = backends.get(backend_name)
+    if case.target.headless:
+        from conformance.headless import races
+
+        races.ASKED.set(False)  # in this process, which is for this call alone
     with backend.settings(case), kernel_store():
         torch.compiler.load_cache_artifacts((Path(folder) / "artifacts").read_bytes())
         module = case.module()

@@ -316,6 +316,8 @@ class InductorCompiled(Compiled):
             "digest": digest("\n".join(sources)),
             "isa": _isa(),
         }
+        if self.watch.emptied:
+            facts["nothing_left"] = True
         kernels = {name: source for g in self.watch.graphs for name, source in g.kernels.items()}
         texts = numbered("program", sources) | {f"kernel {name}": source for name, source in kernels.items()}
         return Observation(facts, texts)

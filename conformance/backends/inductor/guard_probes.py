@@ -23,13 +23,15 @@ MOST_CAPTURES = 64  # of one function: more than any micrograph has things to ch
 
 
 class Counting:
-    """A backend that compiles nothing and counts."""
+    """A backend that compiles nothing, counts, and keeps the first graph."""
 
     def __init__(self) -> None:
         self.count = 0
+        self.first: torch.fx.GraphModule | None = None
 
     def __call__(self, gm: torch.fx.GraphModule, example_inputs: Any) -> Callable[..., Any]:
         self.count += 1
+        self.first = self.first or gm
         return gm.forward
 
 
@@ -82,7 +84,7 @@ def _over_changes(case: Case, stale: list[str]) -> dict[str, bool]:
 def _over_kinds(case: Case, compiled: Any, module: Any, counting: Counting, stale: list[str]) -> dict[str, bool]:
     """Change one property of one input that every graph depends on, and expect a new capture."""
     guarded: dict[str, bool] = {}
-    for what, changed, must in changes(case, case.inputs(0)):
+    for what, changed, must in changes(case, case.inputs(0), counting.first):
         if oracle.run(module, oracle.clone_inputs(changed), module).error is not None:
             continue  # eager does not take it either
         before = counting.count, _frames()
@@ -136,7 +138,9 @@ def _moved(tensor: torch.Tensor) -> Iterator[None]:
             tensor.copy_(kept)
 
 
-def changes(case: Case, inputs: tuple[Any, ...]) -> Iterator[tuple[str, tuple[Any, ...], bool]]:
+def changes(
+    case: Case, inputs: tuple[Any, ...], captured: torch.fx.GraphModule | None
+) -> Iterator[tuple[str, tuple[Any, ...], bool]]:
     """What is changed, the changed inputs, and whether this must be captured anew (or only be answered rightly)."""
     specs = case.micrograph.inputs
     shared: set[int | None] = {spec.shares for spec in specs if isinstance(spec, Tensor)} - {None}
@@ -150,8 +154,9 @@ def changes(case: Case, inputs: tuple[Any, ...]) -> Iterator[tuple[str, tuple[An
             continue
         if not isinstance(spec, Tensor) or shared or not value.is_floating_point() or value.numel() < 2 or spec.grad:
             continue
+        must = computes_with(captured, value)
         wider = torch.float64 if value.dtype != torch.float64 else torch.float32
-        yield f"input {index} is {str(wider)[6:]}", _replaced(inputs, index, value.to(wider)), True
+        yield f"input {index} is {str(wider)[6:]}", _replaced(inputs, index, value.to(wider)), must
         if (
             value.dim() >= 2
             and value.shape[-1] > 1
@@ -162,8 +167,21 @@ def changes(case: Case, inputs: tuple[Any, ...]) -> Iterator[tuple[str, tuple[An
             if other.stride() == value.stride():
                 other = value.contiguous()
             if other.stride() != value.stride():
-                yield f"input {index} has strides {other.stride()}", _replaced(inputs, index, other), True
-        shared = {0}  # one tensor is enough: guards are made alike for all
+                yield f"input {index} has strides {other.stride()}", _replaced(inputs, index, other), must
+        if must:
+            shared = {0}  # one tensor is enough: guards are made alike for all
+
+
+def computes_with(captured: torch.fx.GraphModule | None, value: torch.Tensor) -> bool:
+    """Does the captured graph take a tensor like this one? What a program does not compute with, or asks for its device alone, is no input
+    of its graph, and need not be guarded."""
+    for node in captured.graph.nodes if captured is not None else ():
+        known = node.meta.get("example_value", node.meta.get("val")) if node.op == "placeholder" else None
+        if node.op == "placeholder" and known is None:
+            return True  # the graph does not say
+        if isinstance(known, torch.Tensor) and known.dtype == value.dtype and known.dim() == value.dim():
+            return True
+    return captured is None
 
 
 def _replaced(inputs: tuple[Any, ...], index: int, value: Any) -> tuple[Any, ...]:

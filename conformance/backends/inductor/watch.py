@@ -91,12 +91,12 @@ class Watch:
 
     @property
     def emptied(self) -> bool:
-        """Was there something to compute, of which the joint passes left nothing?"""
-        return bool(count_ops(self.aot)) and bool(self.joint) and not count_ops(self.joint)
+        """Was there something to compute, of which decomposition or the joint passes left nothing?"""
+        return bool(count_ops(self.captured)) and bool(self.joint) and not count_ops(self.joint)
 
     def silent_hooks(self, stage: Stage) -> list[str]:
         """Hooks that serve the stage and were not called although a program was compiled: torch goes another way by now. A program of
-        which the joint passes left nothing goes no further."""
+        which nothing is left goes no further."""
         if self.emptied:
             return []
         compiled = any(name in SOURCES for name, _, _ in self.events) or any(
