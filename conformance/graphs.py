@@ -84,13 +84,19 @@ def composite(gm: fx.GraphModule | None, has_kernel: Callable[[str, str], bool])
                 continue
             name = target.name()
             implicit = has_kernel(name, "CompositeImplicitAutograd")
-            if implicit and name.split(".")[0] not in NOT_COMPOSITE and _computes(node):
+            if implicit and name.split(".")[0] not in NOT_COMPOSITE and _computes(node) and not _of_a_number(node):
                 found.append(str(target))
     return sorted(set(found))
 
 
 def _computes(node: fx.Node) -> bool:
     return isinstance(node.meta.get("val"), (torch.Tensor, list, tuple))
+
+
+def _of_a_number(node: fx.Node) -> bool:
+    """Written after the decomposition by the pass that makes tensors of symbolic numbers: no line of the program stands behind it."""
+    value = node.meta.get("val")
+    return isinstance(value, torch.Tensor) and value.dim() == 0 and not node.meta.get("stack_trace")
 
 
 # They give a tensor other memory, as the caller's program does, and are no writes that functionalization left.

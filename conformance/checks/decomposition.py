@@ -8,15 +8,11 @@ from conformance.checks.registry import Seen, check
 from conformance.stage import Stage
 from conformance.verdict import Kind
 
-# Composite, and not left over: Inductor's pass that makes tensors of symbolic numbers writes them after the decomposition, and lowers them.
-WRITTEN_LATER = ("aten.true_divide.Tensor", "aten.reshape.default")
-
 
 @check("DEC001", Stage.DECOMPOSITION, "no composite op is left")
 def composite(seen: Seen) -> Iterator[tuple[Kind, str]]:
     for op in seen.facts.get("composite", []):
-        if op not in WRITTEN_LATER:
-            yield Kind.UNDECOMPOSED, f"{op} is a composite op and was not decomposed"
+        yield Kind.UNDECOMPOSED, f"{op} is a composite op and was not decomposed"
 
 
 @check("DEC002", Stage.DECOMPOSITION, "the graph is functional but for final copies into inputs")
