@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import importlib.util
 import sys
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from types import ModuleType
+
+import torch
 
 from conformance import paths, scenario
 from conformance.contract import Contract
@@ -26,15 +28,23 @@ def load(folder: Path | str | None = None) -> dict[str, type[Micrograph]]:
     files = [folder] if folder.suffix == ".py" else sorted(folder.rglob("[!_]*.py"))
     if not files or not folder.exists():
         raise UsageError(f"no micrographs in {folder}: expected Python files with Micrograph classes")
-    found: dict[str, type[Micrograph]] = {}
-    for file in files:
-        module = _import(file, folder)
-        for value in vars(module).values():
-            ours = isinstance(value, type) and issubclass(value, Micrograph) and value.__module__ == module.__name__
-            if ours and not value.__name__.startswith("_"):
-                _lint(value, file)
-                found[value.name()] = value
-    return dict(sorted(found.items()))
+    return dict(sorted((cls.name(), cls) for file in files for cls in _micrographs(file, folder)))
+
+
+def find(name: str, folder: Path | str | None = None) -> type[Micrograph]:
+    """One micrograph: only its file is imported."""
+    folder = paths.micrographs() if folder is None else Path(folder)
+    file = folder if folder.suffix == ".py" else folder.joinpath(*name.split(".")[:-1]).with_suffix(".py")
+    return next(cls for cls in _micrographs(file, folder) if cls.name() == name)
+
+
+def _micrographs(file: Path, folder: Path) -> Iterator[type[Micrograph]]:
+    module = _import(file, folder)
+    for value in vars(module).values():
+        ours = isinstance(value, type) and issubclass(value, Micrograph) and value.__module__ == module.__name__
+        if ours and not value.__name__.startswith("_"):
+            _lint(value, file)
+            yield value
 
 
 def must_run(library: Mapping[str, type[Micrograph]]) -> None:
@@ -85,6 +95,11 @@ def _lint(cls: type[Micrograph], file: Path) -> None:
                 f"{file}: input {index} of {cls.__name__} is a {type(spec).__name__}, not a Tensor, Scalar or Value"
             )
         if isinstance(spec, Tensor):
+            if not isinstance(spec.shape, str) or not isinstance(spec.dtype, torch.dtype):
+                said = f"Tensor({spec.shape!r}, {spec.dtype!r})"
+                raise UsageError(
+                    f'{file}: input {index} of {cls.__name__} is {said}; write Tensor("b s 64", torch.float32)'
+                )
             try:
                 spec.sizes(cls.dims)
             except UsageError as error:

@@ -36,6 +36,11 @@ def micrographs() -> Path:
     return data() / "fixtures" / "micrographs"
 
 
+def core() -> Path:
+    """The names of the micrographs that a run takes which names none."""
+    return data() / "fixtures" / "core.txt"
+
+
 def expectations() -> Path:
     return data() / "fixtures" / "expectations"
 

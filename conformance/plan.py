@@ -5,11 +5,16 @@ from __future__ import annotations
 import os
 from collections.abc import Iterable
 from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
 
+from conformance import core
 from conformance.cell import Cell, select
 from conformance.errors import UsageError, unknown
 from conformance.stage import STAGES, Stage
 from conformance.target import Target
+
+if TYPE_CHECKING:
+    from conformance.backends.base import Backend
 
 THREADS = (
     2  # what compiles see as the number of threads: generated code depends on it, so that it is the same everywhere
@@ -61,6 +66,18 @@ class Plan:
         return [PlannedCase(*case, tuple(s for s in STAGES if s in asked)) for case, asked in stages.items()]
 
 
+def select_places(backend_names: Iterable[str] = (), target_names: Iterable[str] = ()) -> list[tuple[Backend, Target]]:
+    """The backends and targets that the options of a run select. A backend for which no target is given takes its own."""
+    from conformance import backends  # it imports torch
+
+    targets = [Target.parse(name) for name in dict.fromkeys(target_names)]
+    return [
+        (backend, target)
+        for backend in map(backends.get, dict.fromkeys(backend_names) or backends.default_backends())
+        for target in targets or [Target.parse(backend.default_target)]
+    ]
+
+
 def select_cells(
     backend_names: Iterable[str] = (),
     stage_names: Iterable[str] = (),
@@ -68,24 +85,26 @@ def select_cells(
     globs: Iterable[str] = (),
     folder: str | None = None,
 ) -> tuple[Cell, ...]:
-    """The cells that the options of a run select. Anything unknown is named. A backend for which no target is given takes its own."""
-    from conformance import backends, library  # they import torch
+    """The cells that the options of a run select. Anything unknown is named. Without globs, the core of the suite's own micrographs is taken,
+    and all of a folder of one's own."""
+    from conformance import library  # it imports torch
 
     known = [stage.value for stage in STAGES]
     for name in stage_names:
         if name not in known:
             raise unknown("stage", name, known)
-    chosen = [backends.get(name) for name in dict.fromkeys(backend_names) or backends.default_backends()]
-    targets = [Target.parse(name) for name in dict.fromkeys(target_names)]
+    chosen = select_places(backend_names, target_names)
     micrographs = library.load(folder)
-    names = select(micrographs, list(globs) or ["*"], "micrograph")
+    if globs:
+        names = select(micrographs, globs, "micrograph")
+    else:
+        names = core.of(micrographs) if folder is None else list(micrographs)
     if folder is not None:  # ours are run in eager by the tests
         library.must_run({name: micrographs[name] for name in names})
     stages = [stage for stage in STAGES if stage.value in set(stage_names)] or list(STAGES)
     cells = tuple(
         Cell(stage, backend.name, target.name, name)
-        for backend in chosen
-        for target in targets or [Target.parse(backend.default_target)]
+        for backend, target in chosen
         for name in names
         if backend.takes(micrographs[name])
         for stage in stages
@@ -93,7 +112,7 @@ def select_cells(
     if not cells:
         wanted = sorted({one for name in names for one in micrographs[name].backends})
         raise UsageError(
-            f"{names[0]} is for {', '.join(wanted)} only, not for {chosen[0].name}: choose another backend"
+            f"{names[0]} is for {', '.join(wanted)} only, not for {chosen[0][0].name}: choose another backend"
         )
     return cells
 

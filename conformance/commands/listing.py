@@ -9,6 +9,7 @@ from typing import Any
 import click
 from rich.table import Table
 
+from conformance import core
 from conformance.cell import select
 from conformance.command_options import micrograph_globs
 from conformance.report.document import console
@@ -61,9 +62,10 @@ def listing(globs: tuple[str, ...], folder: str, what: str | None, as_json: bool
     families = len({name.split(".")[0] for name in chosen})
     out = console()
     out.print(table)
-    out.print(
-        f"{counted(len(chosen), 'micrograph')} in {families} {'family' if families == 1 else 'families'}", style="dim"
-    )
+    count = f"{counted(len(chosen), 'micrograph')} in {families} {'family' if families == 1 else 'families'}"
+    if folder is None:
+        count += f"; {len(core.of(chosen)):,} of them are the core, what a run takes that names none"
+    out.print(count, style="dim")
 
 
 def in_words(contract: Any) -> str:

@@ -44,7 +44,7 @@ WHICH_CELLS = (
         "micrographs",
         multiple=True,
         metavar="GLOB",
-        help="micrographs, e.g. 'norm.*' (default: all)",
+        help="micrographs, e.g. 'norm.*'; '*': all (default: the core)",
     ),
     click.option("--micrographs", "folder", default="", metavar="DIR", help="a folder of your own micrographs"),
     click.option("--expectations", default="", metavar="DIR", help="a folder of your own expectations"),

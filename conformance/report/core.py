@@ -1,0 +1,106 @@
+"""The list of the core, made from records: `python -m conformance.report.core RECORD…`.
+
+Plain graphs are all in it. Of the neighbours, as many as fit into the time, chosen by how much that no chosen one has a second of theirs
+brings: a family, a report, a report alive in a release, a kind of finding at a stage of a family.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from statistics import mean
+
+import click
+
+from conformance import core, paths, record
+from conformance.cell import Cell
+from conformance.micrograph import Micrograph
+
+NEIGHBOURS = ("upstream.", "surface.")  # families of neighbours: one of a kind is enough
+SECONDS = 2000.0  # of processor time that Inductor on the CPU took for them, as recorded; a run takes less, on two cores about a third
+UNKNOWN = 3.0  # seconds that a micrograph takes which was never recorded
+CALL = 0.2  # seconds that one more micrograph takes at least: a fork, and its lines
+
+
+def _zeros() -> dict[str, float]:
+    return defaultdict(float)
+
+
+@dataclass
+class Recorded:
+    """What records of Inductor on the CPU say of a micrograph."""
+
+    seconds: dict[str, float] = field(default_factory=_zeros)  # by record
+    alive: set[str] = field(default_factory=set)  # versions in which something is wrong
+    findings: set[tuple[str, str]] = field(default_factory=set)  # stage and kind
+
+    @property
+    def cost(self) -> float:
+        return CALL + (mean(self.seconds.values()) if self.seconds else UNKNOWN)
+
+
+def recorded(files: Iterable[Path]) -> dict[str, Recorded]:
+    found: dict[str, Recorded] = defaultdict(Recorded)
+    for file in files:
+        run = record.read(file)
+        version = run.header["env"]["torch"]
+        for name, line in run.cells.items():
+            cell = Cell.parse(name)
+            if (cell.backend, cell.target) != ("inductor", "cpu"):
+                continue
+            seen = found[cell.micrograph]
+            seen.seconds[str(file)] += line["seconds"]
+            seen.findings |= {(cell.stage.value, finding["kind"]) for finding in line["findings"]}
+            if line["findings"]:
+                seen.alive.add(version)
+    return found
+
+
+def chosen(library: Mapping[str, type[Micrograph]], seen: Mapping[str, Recorded], seconds: float) -> list[str]:
+    """The names of the core, in order."""
+    known = {name: seen.get(name, Recorded()) for name in library}
+    plain = [name for name in library if not name.startswith(NEIGHBOURS)]
+    others = [name for name, cls in library.items() if cls.backends and "inductor" not in cls.backends]
+    names = set(plain) | set(others)
+    spent = sum(known[name].cost for name in plain)
+    traits = {name: _traits(name, library[name], known[name]) for name in library if name not in names}
+    has: set[tuple[str, ...]] = set()
+    while traits:
+        best = max(traits, key=lambda name: (len(traits[name] - has) / known[name].cost, name))
+        spent += known[best].cost
+        if not traits[best] - has or spent > seconds:
+            break
+        names.add(best)
+        has |= traits.pop(best)
+    return sorted(names)
+
+
+def _traits(name: str, cls: type[Micrograph], seen: Recorded) -> set[tuple[str, ...]]:
+    """What choosing it would add."""
+    family = name.rpartition(".")[0]
+    found: set[tuple[str, ...]] = {(family,), *((family, stage, kind) for stage, kind in seen.findings)}
+    for report in map(str, cls.upstream):
+        found |= {(report,), *((report, version) for version in seen.alive)}
+    return found
+
+
+@click.command()
+@click.argument("records", nargs=-1, required=True, type=click.Path(exists=True, path_type=Path))
+@click.option("--seconds", default=SECONDS, help="processor time that the core may take, Inductor on the CPU")
+def main(records: tuple[Path, ...], seconds: float) -> None:
+    """Write fixtures/core.txt anew."""
+    from conformance import library
+
+    known = library.load()
+    seen = recorded(records)
+    names = chosen(known, seen, seconds)
+    head = f"{core.COMMENT} Made by `python -m conformance.report.core`; do not edit by hand.\n"
+    paths.core().write_text(head + "".join(f"{name}\n" for name in names))
+    spent = sum(seen[name].cost for name in names if name in seen)
+    click.echo(f"{len(names)} of {len(known)} micrographs, {spent:.0f} s of processor time; wrote {paths.core()}")
+
+
+if __name__ == "__main__":
+    main()
