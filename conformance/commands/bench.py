@@ -9,7 +9,7 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from pathlib import Path
 
 import click
@@ -153,8 +153,26 @@ PARTS: dict[str, Callable[[list[str]], list[Row]]] = {
 @micrograph_globs("what to measure on", "[nmp][oau]*.[a-m]*")
 @click.option("--part", type=click.Choice(list(PARTS)), multiple=True, help="only these parts (default: trace, suite)")
 @click.option("--json", "as_json", is_flag=True, help="print the numbers as JSON")
-def bench(globs: tuple[str, ...], part: tuple[str, ...], as_json: bool) -> int:
+@click.option(
+    "--record", type=click.Path(dir_okay=False, path_type=Path), metavar="FILE", help="append a line to this file"
+)
+@click.option(
+    "--against",
+    type=click.Path(dir_okay=False, exists=True, path_type=Path),
+    metavar="FILE",
+    help="compare with the lines of such a file that a machine of the same kind wrote",
+)
+@click.option("--limit", default=2.0, show_default=True, help="exit 1 where a ratio is so many times what it was")
+def bench(
+    globs: tuple[str, ...],
+    part: tuple[str, ...],
+    as_json: bool,
+    record: Path | None,
+    against: Path | None,
+    limit: float,
+) -> int:
     """Traced ÷ bare compile; the suite ÷ bare compiles; start-up; scaling with workers; the cost of each stage. Ratios of one run."""
+    from conformance.commands import bench_record
     from conformance.library import load
 
     names = select(load(), globs, "micrograph")
@@ -163,16 +181,29 @@ def bench(globs: tuple[str, ...], part: tuple[str, ...], as_json: bool) -> int:
     for name in part or ("trace", "suite"):
         with progress.status(f"{name}: {len(names)} micrographs"):
             rows += PARTS[name](names)
+    measured = bench_record.line(rows)
+    known = bench_record.before(against, measured) if against else {}
+    if record:
+        bench_record.append(record, measured)
     if as_json:
         click.echo(json.dumps([{"what": what, "value": value, "goal": goal} for what, value, goal in rows], indent=2))
-        return 0
+    else:
+        console().print(_table(rows, known if against else None))
+    slower = bench_record.slower(rows, known, limit)
+    for text in slower:
+        click.echo(f"slower: {text}", err=True)
+    return 1 if slower else 0
+
+
+def _table(rows: list[Row], known: Mapping[str, float] | None) -> Table:
+    """`known`: what was measured before; None where that was not asked for."""
     table = Table(box=None, header_style="bold")
-    for column in ("measured in this run", "value", "goal"):
+    for column in ("measured in this run", "value", "goal", *(["before"] if known is not None else [])):
         table.add_column(column)
     for what, value, goal in rows:
-        table.add_row(what, f"{value:.2f}", goal)
-    console().print(table)
-    return 0
+        was = [f"{known[what]:.2f}" if what in known else ""] if known is not None else []
+        table.add_row(what, f"{value:.2f}", goal, *was)
+    return table
 
 
 COMMANDS = [bench]
