@@ -19,7 +19,7 @@ import re
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from fnmatch import fnmatchcase
-from functools import cached_property
+from functools import cache, cached_property
 from pathlib import Path
 from typing import TypedDict
 
@@ -144,17 +144,24 @@ class Expectations:
     def unmatched(self, targets: Mapping[str, Iterable[str]], micrographs: Iterable[str]) -> list[Expectation]:
         """The entries that name no cell of the suite: of these backends with their targets, and of these micrographs."""
         known = list(micrographs)
+        named = set(known)
+
+        @cache
+        def is_a_micrograph(pattern: str) -> bool:
+            return pattern in named or (
+                bool(GLOB.search(pattern)) and any(fnmatchcase(name, pattern) for name in known)
+            )
+
+        @cache
+        def is_a_place(stage: str, backend: str, target: str) -> bool:
+            return any(fnmatchcase(one.value, stage) for one in STAGES) and any(
+                fnmatchcase(name, backend) and any(fnmatchcase(one, target) for one in its)
+                for name, its in targets.items()
+            )
 
         def names_a_cell(entry: Expectation) -> bool:
-            stage, backend, target, micrograph = entry.cell.split("/", 3)
-            return (
-                any(fnmatchcase(one.value, stage) for one in STAGES)
-                and any(
-                    fnmatchcase(name, backend) and any(fnmatchcase(one, target) for one in its)
-                    for name, its in targets.items()
-                )
-                and any(fnmatchcase(name, micrograph) for name in known)
-            )
+            *place, micrograph = entry.cell.split("/", 3)
+            return is_a_place(*place) and is_a_micrograph(micrograph)
 
         return [entry for entry in self.entries if not names_a_cell(entry)]
 

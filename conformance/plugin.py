@@ -18,7 +18,8 @@ from conformance import backends, environment
 from conformance.cell import Cell
 from conformance.errors import UsageError
 from conformance.judge import Result
-from conformance.plan import Plan, PlannedCase, select_cells
+from conformance.measure import CaseServer
+from conformance.plan import Plan, PlannedCase, select_cells, select_places
 from conformance.plugins import announce
 from conformance.record import Writer, is_unexpected
 from conformance.session import Ended, Session
@@ -38,7 +39,12 @@ def pytest_addoption(parser: pytest.Parser) -> None:
         metavar="T",
         help="cpu, cuda, sm_80, sm_90, sm_100, sm_120 (default: each backend's own)",
     )
-    group.addoption("--micrograph", action="append", metavar="GLOB", help="only these micrographs, e.g. 'norm.*'")
+    group.addoption(
+        "--micrograph",
+        action="append",
+        metavar="GLOB",
+        help="only these micrographs, e.g. 'norm.*'; '*': all (default: the core)",
+    )
     group.addoption(
         "--micrographs", metavar="DIR", help="a folder of your own micrographs (default: those of the suite)"
     )
@@ -118,8 +124,10 @@ class Suite:
 
     def __init__(self, config: pytest.Config) -> None:
         self.config = config
-        self.plan = self._plan(config.option)
-        self.session = Session(self.plan)
+        named = self._backends(config.option)
+        server = self._server(named, config.option)
+        self.plan = self._plan(named, config.option)
+        self.session = Session(self.plan, server=server)
         self.cases = self.plan.cases()
         self.lines: dict[str, dict[str, Any]] = {}
         self.wanted: list[PlannedCase] = []  # the cases of the collected tests, in their order
@@ -131,9 +139,22 @@ class Suite:
     def worker(self) -> bool:
         return hasattr(self.config, "workerinput")
 
-    def _plan(self, option: Any) -> Plan:
-        named = option.backend or []
-        named += [n for n in backends.names() if n in re.findall(r"\w+", option.markexpr or "") and n not in named]
+    @staticmethod
+    def _backends(option: Any) -> list[str]:
+        """Those that were named, by an option or by a marker."""
+        marked = re.findall(r"\w+", option.markexpr or "")
+        return list(dict.fromkeys([*(option.backend or []), *(name for name in backends.names() if name in marked)]))
+
+    def _server(self, named: list[str], option: Any) -> CaseServer | None:
+        """Started before the library is loaded. Where xdist has workers, these measure, and the controller does not."""
+        if option.collectonly or (getattr(option, "numprocesses", None) and not self.worker):
+            return None
+        server = CaseServer()
+        server.prepare((backend.name, target.name) for backend, target in select_places(named, option.target or ()))
+        return server
+
+    @staticmethod
+    def _plan(named: list[str], option: Any) -> Plan:
         cells = select_cells(named, (), option.target or (), option.micrograph or (), option.micrographs)
         return Plan(
             cells,

@@ -31,6 +31,7 @@ from pathlib import Path
 from typing import Any, NoReturn
 
 from conformance.errors import first_line, printable
+from conformance.proc import is_zombie, kill, resident, state_of
 
 PR_SET_PDEATHSIG = 1
 GRACE = 1.0  # seconds that a process has to write down where it hangs, before it is killed
@@ -102,10 +103,18 @@ class _Process:
 
 class Pool:
     """Runs jobs in at most `size` processes at a time. `limit` is in seconds a job, `memory` in bytes a process, `share` how many jobs of a
-    group a process is given before a new one takes over."""
+    group a process is given before a new one takes over. `begins` hears of each job before its process does."""
 
-    def __init__(self, size: int, limit: float, memory: int | None = None, share: int = 1) -> None:
+    def __init__(
+        self,
+        size: int,
+        limit: float,
+        memory: int | None = None,
+        share: int = 1,
+        begins: Callable[[Job], None] = lambda job: None,
+    ) -> None:
         self.size, self.limit, self.memory, self.share = max(size, 1), limit, memory, max(share, 1)
+        self._begins = begins
         self._selector = selectors.DefaultSelector()
         self._running: dict[int, _Process] = {}
         self._waiting: deque[Job] = deque()
@@ -139,6 +148,7 @@ class Pool:
 
     def _start(self) -> None:
         job = self._waiting.popleft()
+        self._begins(job)
         scratch = Path(tempfile.mkdtemp(prefix="conformance-"))
         orders_out, orders = os.pipe()
         results, results_in = os.pipe()
@@ -161,6 +171,7 @@ class Pool:
             following = next((job for job in self._waiting if job.group == done.group), None)
         if following is not None:
             self._waiting.remove(following)
+            self._begins(following)
             process.job, process.started = following, time.monotonic()
             process.given += 1
         number = next((index for index, job in enumerate(self._known) if job is following), _NO_MORE)
@@ -218,7 +229,7 @@ class Pool:
             if process.killed or not (late or tick):
                 continue
             if (
-                self.memory and _resident(process.pid) > self.memory
+                self.memory and resident(process.pid) > self.memory
             ):  # asked first: a process without memory is late, too
                 self._end(process, False, f"the process used more than {self.memory / 2**30:.1f} GiB of memory")
             elif late:
@@ -227,7 +238,7 @@ class Pool:
             return
         self._looked = now
         for process in list(self._running.values()):
-            if process.pid in self._running and _is_zombie(process.pid):  # a grandchild may hold its pipe open
+            if process.pid in self._running and is_zombie(process.pid):  # a grandchild may hold its pipe open
                 while process.pid in self._running and _readable(process.results):
                     yield from self._take_results(process)  # what it said before it ended
                 if process.pid in self._running:
@@ -236,14 +247,14 @@ class Pool:
     def _end(self, process: _Process, timed_out: bool, reason: str) -> None:
         """Let it write down where it is, then kill it and all that it started."""
         process.killed, process.timed_out = reason, timed_out
-        process.stopped = _state(process.pid) in ("T", "t")
+        process.stopped = state_of(process.pid) in ("T", "t")
         if timed_out and not process.stopped:
             with suppress(OSError):
                 os.kill(process.pid, signal.SIGUSR1)
             deadline = time.monotonic() + GRACE
             while time.monotonic() < deadline and not process.trace_file.stat().st_size:
                 time.sleep(0.02)
-        _kill(process.pid)
+        kill(process.pid)
 
     # --------------------------------------------------------------------------------------------- ending
 
@@ -265,7 +276,7 @@ class Pool:
         os.close(process.orders)
         process.results = process.output = -1
         self._running.pop(process.pid, None)
-        _kill(process.pid)  # whatever it started
+        kill(process.pid)  # whatever it started
         _, status = os.waitpid(process.pid, 0)
         return status
 
@@ -420,34 +431,3 @@ def _read(descriptor: int) -> bytes | None:
         return None
     except OSError:
         return b""
-
-
-def _kill(pid: int) -> None:
-    for end in (os.killpg, os.kill):
-        with suppress(OSError):
-            end(pid, signal.SIGKILL)
-
-
-def _stat(pid: int) -> list[str]:
-    """The fields of /proc/PID/stat after the name, which may hold anything."""
-    try:
-        return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
-    except OSError:
-        return []
-
-
-def _state(pid: int) -> str:
-    return next(iter(_stat(pid)), "")
-
-
-def _is_zombie(pid: int) -> bool:
-    return _state(pid) == "Z"
-
-
-def _resident(pid: int) -> int:
-    """Bytes of memory that belong to this process alone; what it shares with the one it was forked from does not count."""
-    try:
-        lines = Path(f"/proc/{pid}/smaps_rollup").read_text().splitlines()
-    except OSError:
-        return 0
-    return sum(int(line.split()[1]) * 1024 for line in lines if line.startswith("Private_"))

@@ -2,26 +2,23 @@
 
 from __future__ import annotations
 
-import gc
-from collections.abc import Callable, Collection, Iterable, Iterator
+from collections.abc import Collection, Iterable, Iterator
 from dataclasses import dataclass, field
-from functools import partial
-from typing import Any
 
 import torch
 
-from conformance import backends, environment, expectations, library, oracle
+from conformance import backends, environment, expectations, library
 from conformance.backends.base import Backend, Case
 from conformance.baseline import Baseline
 from conformance.cell import Cell
 from conformance.checks.measured import LADDER
-from conformance.errors import UsageError, first_line
+from conformance.errors import UsageError
 from conformance.examine import examine
-from conformance.fresh import FRESH
 from conformance.judge import Judge, Result, is_wrong
+from conformance.measure import CaseServer, Unfinished, measure
 from conformance.micrograph import Micrograph
 from conformance.plan import Plan, PlannedCase
-from conformance.processes import Death, Job, Pool, in_fork
+from conformance.processes import Death, Job
 from conformance.result_cache import TraceCache
 from conformance.stage import STAGES, Stage
 from conformance.target import Target
@@ -29,7 +26,6 @@ from conformance.trace import Trace
 from conformance.verdict import Finding, Kind
 
 CASES_A_GPU_PROCESS = 48  # a CUDA context, Triton's first compile and Torch-TensorRT's import take long in each
-IMPORT_LIMIT = 300.0  # seconds, for the imports of a backend on a slow machine
 
 
 @dataclass(frozen=True)
@@ -49,13 +45,6 @@ class Begun:
     stage: Stage
 
 
-@dataclass(frozen=True)
-class Unfinished:
-    """What was seen of a case until now, told before the next step, which may end the process."""
-
-    trace: Trace
-
-
 @dataclass
 class Careful:
     """A case whose program ended its process, measured once more with its earlier forms first: how it died, and what was seen until now."""
@@ -71,14 +60,16 @@ class Careful:
 
 @dataclass
 class Session:
-    """Everything that the cases of a plan share. `reuse`: take what an earlier run measured, where nothing changed since."""
+    """Everything that the cases of a plan share. `reuse`: take what an earlier run measured, where nothing changed since. `server`: the
+    process that those of the cases are forked from, started before the library was loaded."""
 
     plan: Plan
     reuse: bool = False
+    server: CaseServer | None = None
     traces: TraceCache | None = field(init=False, default=None)
 
     def __post_init__(self) -> None:
-        torch.set_num_threads(1)  # in this process: one that has started OpenMP's threads cannot be forked any more
+        torch.set_num_threads(1)  # in this process, too: it may be forked for a server
         self.micrographs = library.load(self.plan.micrographs)
         self.expected = expectations.load(self.plan.expectations, environment.versions())
         baseline = Baseline(environment.environment()) if self.plan.baseline else None
@@ -126,39 +117,58 @@ class Session:
         return sorted(cases, key=lambda case: -seconds.get(str(case), usual))
 
     def _measured(self, cases: list[PlannedCase], workers: int) -> Iterator[Ended | Begun]:
+        """A case whose program ended its process is measured once more, carefully, when all others are done."""
+        deaths: dict[PlannedCase, Death] = {}
+        yield from self._forked(cases, workers, deaths, None)
+        if deaths:
+            yield from self._forked(list(deaths), workers, {}, {case: Careful(death) for case, death in deaths.items()})
+
+    def _forked(
+        self,
+        cases: list[PlannedCase],
+        workers: int,
+        deaths: dict[PlannedCase, Death],
+        careful: dict[PlannedCase, Careful] | None,
+    ) -> Iterator[Ended | Begun]:
+        """Each case in a process of its own. Programs that ended theirs go into `deaths`, where they are not measured carefully yet."""
         if not cases:
             return
-        self._preload(cases)
-        pool = Pool(workers, self.plan.timeout, self.plan.memory, share=CASES_A_GPU_PROCESS)
         at: dict[PlannedCase, Stage] = {}
-        careful: dict[PlannedCase, Careful] = {}
-        jobs = [
-            Job(case, self._measure, (case, False), (case.backend, case.target) if case.target == "cuda" else None)
-            for case in cases
-        ]
-        for event in pool.run(jobs):
+        limits = {"limit": self.plan.timeout, "memory": self.plan.memory, "share": CASES_A_GPU_PROCESS}
+        for event in self._server(cases).run(
+            [self._job(case, careful is not None) for case in cases], workers, **limits
+        ):
             case: PlannedCase = event.job.key
             if isinstance(event.said, Stage):
                 at[case] = event.said
                 yield Begun(case, event.said)
             elif isinstance(event.said, Unfinished):
+                assert careful is not None
                 careful[case].seen = event.said.trace
             elif isinstance(event.said, Trace):
-                if case in careful:
+                if careful is not None:
                     careful[case].complete(event.said)
                 elif self.traces:
                     self.traces.put(case, self.micrographs[case.micrograph], event.said)
                 yield Ended(case, self._judged(case, event.said))
             elif isinstance(event.said, UsageError):
                 raise event.said
-            elif (
-                event.death is not None and event.death.fault and at.get(case) is Stage.RUNTIME and case not in careful
-            ):
-                careful[case] = Careful(event.death)
-                pool.add(Job(case, self._measure, (case, True)))
             elif event.death is not None:
-                seen = careful[case].seen if case in careful else None
-                yield Ended(case, self._died(case, at.get(case, Stage.CAPTURE), event.death, seen))
+                stage = at.get(case, Stage.CAPTURE)
+                if careful is None and event.death.fault and stage is Stage.RUNTIME:
+                    deaths[case] = event.death
+                else:
+                    yield Ended(case, self._died(case, stage, event.death, careful[case].seen if careful else None))
+
+    def _job(self, case: PlannedCase, careful: bool) -> Job:
+        group = (case.backend, case.target) if case.target == "cuda" and not careful else None
+        return Job(case, measure, (case, self.plan.micrographs, self.plan.threads, careful), group)
+
+    def _server(self, cases: Iterable[PlannedCase]) -> CaseServer:
+        """The one that was started before; or one that is started now, with the library in it."""
+        self.server = self.server or CaseServer()
+        self.server.prepare((case.backend, case.target) for case in cases)
+        return self.server
 
     def _died(self, case: PlannedCase, stage: Stage, death: Death, seen: Trace | None) -> dict[Stage, Result]:
         """The process of a case died at a stage. Of what was measured carefully, all that was seen before is told."""
@@ -169,73 +179,8 @@ class Session:
         seen.died(stage, Finding(kind, LADDER, death.reason))
         return self._judged(case, seen)
 
-    def _preload(self, cases: list[PlannedCase]) -> None:
-        """Import once what every process needs, before any is forked."""
-        with torch.compiler.set_stance("force_eager"):  # the oracle runs eager in it; it imports Dynamo
-            pass
-        preload((case.backend, case.target) for case in cases)
-        gc.collect()
-
     def _judged(self, case: PlannedCase, trace: Trace) -> dict[Stage, Result]:
         return self.judge.results(trace, self.micrographs[case.micrograph], case.stages)
-
-    # ------------------------------------------------------------------------------- in the process of one case
-
-    def _measure(self, case: PlannedCase, careful: bool, say: Callable[[Any], None]) -> bool:
-        """Measure one case and say its trace; `careful` where its program ended a process before. Returns whether this process can do
-        nothing more: its GPU is lost, a capture that broke off has left it unable to draw random numbers, or a setting is not what it
-        was before."""
-        torch.set_num_threads(self.plan.threads)
-        FRESH.prepare()
-        micrograph, backend = self.micrographs[case.micrograph], backends.get(case.backend)
-        before = oracle.modes_in_force() | backend.settings_in_force()
-        at = [Stage.CAPTURE]
-
-        def progress(stage: Stage) -> None:
-            at[0] = stage
-            say(stage)
-
-        def stop(trace: Trace) -> bool:
-            return is_wrong(trace, micrograph)
-
-        try:
-            tell = (lambda trace: say(Unfinished(trace))) if careful else None
-            trace = examine(Case(micrograph, Target.parse(case.target)), backend, case.stages, stop, progress, tell)
-        except UsageError as error:
-            say(error)
-            return False
-        except BaseException as error:  # SystemExit and KeyboardInterrupt, raised inside a compile, too
-            trace = Trace(case.micrograph, case.backend, case.target, case.stages)
-            trace.at(at[0]).findings.append(Finding(Kind.CRASH, LADDER, first_line(error)))
-        lost = oracle.device_lost() if case.target == "cuda" else ""
-        crashed = any(f.kind is Kind.CRASH for seen in trace.observations.values() for f in seen.findings)
-        if lost and not crashed and at[0] not in trace.unavailable:  # eager may have lost it: then nothing was observed
-            trace.at(at[0]).findings.append(Finding(Kind.CRASH, LADDER, f"the CUDA context was lost: {lost}"))
-        say(trace)
-        changed = oracle.modes_in_force() | backend.settings_in_force() != before
-        return bool(lost) or changed or (case.target == "cuda" and not oracle.device_draws())
-
-
-def preload(places: Iterable[tuple[str, str]]) -> None:
-    """Import what every case of these backends and targets needs, before processes are forked.
-
-    No forked process can start CUDA once it was started here. Where an import does that (Torch-TensorRT's asks for the capability of the
-    GPU), each process imports the package itself, for the several cases that it measures."""
-    for backend, target in dict.fromkeys(places):
-        if target != "cuda" or in_fork(partial(_starts_cuda, backend, target), IMPORT_LIMIT) is False:
-            _import(backend, target)
-
-
-def _import(backend: str, target: str) -> None:
-    """Import what every case of a backend and target needs, where it can be observed here at all."""
-    instance = backends.get(backend)
-    if len(instance.unavailable(Target.parse(target))) < len(STAGES):
-        instance.preload(Target.parse(target))
-
-
-def _starts_cuda(backend: str, target: str) -> bool:
-    _import(backend, target)
-    return torch.cuda.is_initialized()
 
 
 def results_here(

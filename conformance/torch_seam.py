@@ -17,6 +17,7 @@ from torch.utils import _pytree as pytree
 from torch.utils._python_dispatch import TorchDispatchMode
 
 __all__ = [
+    "LARGE_MODULES",
     "STATE_TABLES",
     "WRAP",
     "HigherOrderOperator",
@@ -33,6 +34,8 @@ __all__ = [
     "storage_key",
 ]
 
+# Modules that every run imports and that import most of torch's compilers.
+LARGE_MODULES = ("torch._dynamo.symbolic_convert", "torch._inductor.compile_fx")
 STATE_TABLES = ("_parameters", "_buffers")  # the attributes in which a module keeps its state, by name
 WRAP = "torch.fx._symbolic_trace.wrap"  # a line of printed graphs: a function of the user's that is not traced
 

@@ -13,6 +13,7 @@ import click
 from rich.console import Console
 
 from conformance import paths
+from conformance.bytecode import importing
 from conformance.cell import Cell
 from conformance.errors import UsageError
 from conformance.plan import THREADS, Plan, cores, select_cells
@@ -31,7 +32,12 @@ INTERRUPTED = 130
 @click.option("-s", "--stage", multiple=True, metavar="S", help="stages (default: all)")
 @click.option("-t", "--target", multiple=True, metavar="T", help="cpu, cuda, sm_90 … (default: each backend's own)")
 @click.option(
-    "-m", "--micrograph", "globs", multiple=True, metavar="GLOB", help="micrographs, e.g. 'norm.*' (default: all)"
+    "-m",
+    "--micrograph",
+    "globs",
+    multiple=True,
+    metavar="GLOB",
+    help="micrographs, e.g. 'norm.*'; '*': all (default: the core)",
 )
 @click.option("-n", "--workers", type=click.IntRange(1), default=None, help="processes at a time (default: one a core)")
 @click.option(
@@ -91,24 +97,32 @@ def run(
     annotations: bool,
 ) -> int:
     """Run the suite; print the matrix."""
-    from conformance.session import Session  # torch takes seconds: not for --help
-
     if trtllm_src:
         os.environ["TRTLLM_SRC"] = trtllm_src
     if resume and record is None:
         raise UsageError("--resume needs --record FILE: the record to go on with")
-    load_plugins(plugin)
-    plan = Plan(
-        select_cells(backend, stage, target, globs, folder),
-        folder,
-        expected,
-        baseline=not no_baseline,
-        timeout=cell_timeout,
-        memory=int(memory_limit * 2**30) if memory_limit else None,
-        threads=threads,
-        plugins=plugin,
-    )
-    session = Session(plan, reuse=not fresh)
+    with importing():
+        from conformance.measure import CaseServer  # torch takes seconds: not for --help
+        from conformance.plan import select_places
+
+        load_plugins(plugin)
+        server = CaseServer()
+        server.prepare((backend.name, target.name) for backend, target in select_places(backend, target))
+        from conformance.session import Session  # with all that this process alone needs
+
+        plan = Plan(
+            select_cells(backend, stage, target, globs, folder),
+            folder,
+            expected,
+            baseline=not no_baseline,
+            timeout=cell_timeout,
+            memory=int(memory_limit * 2**30) if memory_limit else None,
+            threads=threads,
+            plugins=plugin,
+        )
+        session = Session(plan, reuse=not fresh, server=server)
+    if not globs and folder is None:
+        click.echo("the core of the library (-m '*' takes every micrograph)", err=True)
     path = record or paths.state("runs") / f"{time.strftime('%Y%m%d-%H%M%S')}-{os.getpid()}.jsonl"
     started = time.monotonic()
     try:
@@ -116,6 +130,8 @@ def run(
     except KeyboardInterrupt:
         click.echo(f"stopped; `--record {_near(path)} --resume` goes on", err=True)
         return INTERRUPTED
+    finally:
+        server.close()
     done = read(path)
     code = _report(done, plan.cells, time.monotonic() - started, junit, annotations)
     if not allow_unavailable:

@@ -29,9 +29,10 @@ from conformance.headless.generated import drawn
 from conformance.headless.multi_target import generate
 from conformance.headless.seam import triton
 from conformance.library import load
+from conformance.measure import preload
 from conformance.micrograph import Micrograph
 from conformance.processes import Job, Pool
-from conformance.session import CASES_A_GPU_PROCESS, preload
+from conformance.session import CASES_A_GPU_PROCESS
 from conformance.target import CUDA, Target
 
 SCHEMA = "conformance-fidelity/1"

@@ -19,10 +19,11 @@ from conformance.errors import first_line, unknown
 from conformance.fresh import FRESH
 from conformance.judge import Judge, Result
 from conformance.library import load
+from conformance.measure import preload
 from conformance.plan import THREADS
 from conformance.processes import Job, Pool
 from conformance.seeded.fault import Fault
-from conformance.session import preload, results_here
+from conformance.session import results_here
 from conformance.stage import Stage
 from conformance.target import Target
 

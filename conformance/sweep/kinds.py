@@ -49,7 +49,11 @@ class Cells:
     key: str | None = None
 
     def __init__(self, work: Work) -> None:
-        from conformance.plan import Plan, select_cells
+        from conformance.measure import CaseServer
+        from conformance.plan import Plan, select_cells, select_places
+
+        server = CaseServer()
+        server.prepare((backend.name, target.name) for backend, target in select_places(work.backends, work.targets))
         from conformance.session import Session
 
         folder, memory = work.folder or None, int(work.memory * 2**30) or None
@@ -60,7 +64,7 @@ class Cells:
         plan = Plan(
             (), folder, work.expectations or None, work.baseline, work.timeout, memory, work.threads, work.plugins
         )
-        self.session = Session(plan, reuse=not work.fresh)
+        self.session = Session(plan, reuse=not work.fresh, server=server)
 
     def header(self, argv: list[str]) -> dict[str, Any]:
         from conformance import environment

@@ -58,10 +58,17 @@ def test_the_null_backend_passes(name: str) -> None:
     }
 
 
+# What the library that eager calls refuses on some machines, in its own words. Nothing can be compared with it there.
+REFUSED = {"upstream.complex_edges.sum_of_transform": "oneMKL"}
+
+
 @pytest.mark.parametrize("name", list(LIBRARY))
 def test_eager_passes_every_micrograph(name: str) -> None:
     results = examined(name, backends.get("eager"))
-    assert results[Stage.RUNTIME].verdict is Verdict.PASS, results[Stage.RUNTIME].reason
+    if (runtime := results[Stage.RUNTIME]).verdict is Verdict.UNAVAILABLE and name in REFUSED:
+        assert REFUSED[name] in runtime.reason
+        return
+    assert runtime.verdict is Verdict.PASS, runtime.reason
     assert {results[s].verdict for s in STAGES if s is not Stage.RUNTIME} == {Verdict.UNAVAILABLE}
 
 

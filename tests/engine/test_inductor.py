@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import ctypes
 import os
+import shlex
+import subprocess
 from pathlib import Path
 from typing import Any
 
@@ -100,9 +103,11 @@ def test_a_wrong_kernel_is_codegen_and_a_wrong_pass_postgrad(monkeypatch: pytest
     assert all(results[stage].verdict is Verdict.PASS for stage in Stage.POSTGRAD.before())
 
 
-def test_a_program_of_which_nothing_is_left_is_examined_in_every_stage() -> None:
-    """`x * 1` is taken away, and then nothing is generated: no hook behind the passes is called, and that is no other version of torch."""
-    results = examined("upstream.neutral_numbers.times_one_alone")
+@pytest.mark.parametrize("name", ["upstream.neutral_numbers.times_one_alone", "surface.layers.dropped_not_training"])
+def test_a_program_of_which_nothing_is_left_is_examined_in_every_stage(name: str) -> None:
+    """`x * 1` is taken away by a pass, dropout without training by decomposition, and then nothing is generated: no hook behind the passes is
+    called, and that is no other version of torch."""
+    results = examined(name)
     wrong = [stage for stage, result in results.items() if result.verdict is Verdict.FAIL]
     assert wrong in ([], [Stage.POSTGRAD]), "torch 2.14 and 2.15 give the input itself"
     assert all(result.verdict is not Verdict.UNAVAILABLE for result in results.values()), results
@@ -119,7 +124,26 @@ def test_a_command_that_a_fast_linker_cannot_carry_out_is_run_as_torch_made_it(m
     monkeypatch.setattr(kernel_store, "_fast_linker", lambda: "gold")
     kernel_store._compiled(run, "g++ a.cpp -shared -o a.so", "")
     kernel_store._compiled(run, "g++ a.cpp -c -o a.o", "")
-    assert asked == ["g++ a.cpp -shared -o a.so -fuse-ld=gold", "g++ a.cpp -shared -o a.so", "g++ a.cpp -c -o a.o"]
+    assert asked == ["g++ -fuse-ld=gold a.cpp -shared -o a.so", "g++ a.cpp -shared -o a.so", "g++ a.cpp -c -o a.o"]
+
+
+def test_a_kernel_is_linked_against_the_names_of_torchs_libraries(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Which of their symbols it uses is settled when it is loaded, by the libraries themselves."""
+    monkeypatch.setenv("CONFORMANCE_HOME", str(tmp_path))
+    kernel_store._libraries_by_name.cache_clear()
+    source, library = tmp_path / "a.cpp", tmp_path / "a.so"
+    source.write_text(
+        'extern "C" float Sleef_no_such_function(float); extern "C" float f(float x) { return Sleef_no_such_function(x); }'
+    )
+    command = f"g++ {source} -shared -fPIC -o {library} -ltorch -ltorch_cpu -L{Path(torch.__file__).parent / 'lib'}"
+    subprocess.run(shlex.split(kernel_store._linked_fast(command)), check=True)
+    needed = subprocess.run(["readelf", "-d", library], capture_output=True, text=True, check=True).stdout
+    kernel_store._libraries_by_name.cache_clear()
+    assert "[libtorch_cpu.so]" in needed and "[libtorch.so]" in needed
+    with pytest.raises(OSError, match="Sleef_no_such_function"):
+        ctypes.CDLL(str(library), mode=os.RTLD_NOW)
 
 
 def test_the_store_of_compiled_kernels_forgets_what_was_not_asked_for_the_longest(

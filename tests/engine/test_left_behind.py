@@ -8,8 +8,8 @@ import pytest
 import torch
 
 from conformance import backends, oracle
-from conformance.plan import Plan, PlannedCase
-from conformance.session import Session
+from conformance.measure import measure
+from conformance.plan import THREADS, PlannedCase
 
 pytestmark = pytest.mark.own_process  # settings are left changed
 
@@ -63,20 +63,22 @@ class Raises(Tidy):
 '''
 
 
+def measured(case: PlannedCase, folder: Path) -> bool:
+    return measure(case, str(folder), THREADS, False, lambda said: None)
+
+
 @pytest.mark.parametrize(
     ("name", "ends"), [("tidy", False), ("deterministic", True), ("no_gradients", True), ("raises", True)]
 )
 def test_a_case_that_leaves_a_setting_changed_ends_its_process(name: str, ends: bool, tmp_path: Path) -> None:
     (tmp_path / "left.py").write_text(MICROGRAPHS)
-    session = Session(Plan((), micrographs=str(tmp_path), baseline=False))
-    assert session._measure(PlannedCase("eager", "cpu", f"left.{name}"), False, lambda said: None) is ends
+    assert measured(PlannedCase("eager", "cpu", f"left.{name}"), tmp_path) is ends
 
 
 def test_so_does_one_that_leaves_another_libdevice(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("TRITON_LIBDEVICE_PATH", "here")
     (tmp_path / "left.py").write_text(MICROGRAPHS)
-    session = Session(Plan((), micrographs=str(tmp_path), baseline=False))
-    assert session._measure(PlannedCase("inductor", "cpu", "left.libdevice"), False, lambda said: None)
+    assert measured(PlannedCase("inductor", "cpu", "left.libdevice"), tmp_path)
 
 
 def test_settings_of_a_compiler_are_among_them() -> None:

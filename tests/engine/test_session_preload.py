@@ -9,7 +9,7 @@ from types import SimpleNamespace
 import pytest
 import torch
 
-from conformance import backends, session
+from conformance import backends, measure
 
 
 @pytest.mark.parametrize(
@@ -25,9 +25,9 @@ def test_a_backend_that_starts_cuda_is_imported_by_each_process(
         if starts:
             (tmp_path / "started").touch()
 
-    backend = SimpleNamespace(unavailable=lambda target: {}, preload=preload)
+    backend = SimpleNamespace(unavailable=lambda target: {}, targets=lambda: ("cpu", "cuda"), preload=preload)
     monkeypatch.setattr(backends, "get", lambda name: backend)
-    session.preload([("torch_tensorrt", target)] * 2)
+    measure.preload([("torch_tensorrt", target)] * 2)
     assert (tmp_path / str(os.getpid())).exists() is here
 
 
@@ -35,6 +35,6 @@ def test_an_import_that_fails_in_a_fork_is_not_repeated_here(monkeypatch: pytest
     def preload(_: object) -> None:
         raise RuntimeError("no")
 
-    backend = SimpleNamespace(unavailable=lambda target: {}, preload=preload)
+    backend = SimpleNamespace(unavailable=lambda target: {}, targets=lambda: ("cpu", "cuda"), preload=preload)
     monkeypatch.setattr(backends, "get", lambda name: backend)
-    session.preload([("b", "cuda")])
+    measure.preload([("b", "cuda")])

@@ -7,15 +7,16 @@ import re
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
 from shutil import which
+from threading import Thread
 from typing import Any
 
 import torch
 
 from conformance import headless, scenario
 from conformance.backends.base import Backend, Case, Compiled, all_unavailable
+from conformance.backends.inductor.cpp_toolchain import ask_for_vector_instructions, begin_header, know_cpp_compiler
 from conformance.backends.inductor.kernel_store import prune
 from conformance.backends.inductor.seam import FIRST_COMPILE, seam, streams
-from conformance.backends.inductor.vector_probe import know_cpp_compiler, know_vector_instructions
 from conformance.inputs import Tensor
 from conformance.seam import Seam
 from conformance.stage import Stage
@@ -26,6 +27,10 @@ CONFIGS = {
     "dynamo": "dynamo_config",
     "functorch": "functorch_config",
 }  # a setting's first word → the seam's key
+
+
+# The targets for which this process, or the one that it was forked from, has imported what a compile needs.
+_PREPARED: set[str] = set()
 
 
 class InductorBackend(Backend):
@@ -91,20 +96,22 @@ class InductorBackend(Backend):
         import importlib
         import logging
 
+        if target.name in _PREPARED:  # by the process that this one was forked from
+            return
+        _PREPARED.add(target.name)
+        know_vector_instructions = ask_for_vector_instructions() if target.name == "cpu" else None
         # It warns of a CUDA toolkit without a GPU when it is imported; here that is no news.
         logging.getLogger("torch.utils.cpp_extension").setLevel(logging.ERROR)
-        for name in FIRST_COMPILE:
-            try:
-                importlib.import_module(name)
-            except ImportError:  # another version: the first compile will find what it needs
-                continue
-        # Digests of the sources of triton and torch. With a GPU the first asks CUDA for the GPU's name, and no process could be forked then.
-        for key in ("torch_key",) if torch.cuda.is_available() else ("system_key", "torch_key"):
-            if seam.has(key):
-                getattr(seam, key)()
-        if target.name == "cpu":
+        with _keys_worked_out():
+            for name in FIRST_COMPILE:
+                try:
+                    importlib.import_module(name)
+                except ImportError:  # another version: the first compile will find what it needs
+                    continue
+        if know_vector_instructions is not None:
             know_vector_instructions()
             know_cpp_compiler()
+            begin_header()
             prune()
             # Registering those of a GPU makes a CUDA context, and no process could be forked then.
             _register_patterns(torch.device("cpu"))
@@ -181,6 +188,21 @@ class InductorBackend(Backend):
                 if isinstance(spec, Tensor):
                     _mark(value, spec.names(), {*capture.dynamic}, {*capture.unbacked})
         return inputs
+
+
+@contextmanager
+def _keys_worked_out() -> Iterator[None]:
+    """Digests of the sources of triton and torch, which every key holds, worked out beside what is done inside. With a GPU the first asks
+    CUDA for the GPU's name, and no process could be forked then."""
+    keys = ("torch_key",) if torch.cuda.is_available() else ("system_key", "torch_key")
+    working = [Thread(target=getattr(seam, key)) for key in keys if seam.has(key)]
+    for thread in working:
+        thread.start()
+    try:
+        yield
+    finally:
+        for thread in working:  # none may be left when a process is forked
+            thread.join()
 
 
 def _register_patterns(device: torch.device) -> None:

@@ -25,6 +25,7 @@ from conformance import paths, plugins
 from conformance.backends.inductor.seam import seam
 
 MOST_BYTES = 2 << 30
+TORCH_LIBRARIES = ("torch", "torch_cpu", "torch_python")
 
 
 @contextmanager
@@ -63,20 +64,47 @@ def _stored(proceed: Callable[..., Any], command: str, folder: str) -> Any:
 
 
 def _compiled(proceed: Callable[..., Any], command: str, folder: str) -> Any:
-    """Linked by a linker that reads the symbols of libtorch_cpu faster than GNU ld does, which takes a third of the time
-    of a small kernel. The code of the kernel is not the linker's."""
-    linker = _fast_linker()
-    if not linker or "-shared" not in command or "-fuse-ld" in command:
+    """Linked against libraries that are torch's by their names alone, and by a fast linker where there is one. To read the symbols of
+    libtorch_cpu takes GNU ld a third of the time of a small kernel; which of them a kernel uses is settled when it is loaded. The code of
+    the kernel is not the linker's."""
+    if "-shared" not in command or "-fuse-ld" in command:
         return proceed(command, folder)
     try:
-        return proceed(f"{command} -fuse-ld={linker}", folder)
+        return proceed(_linked_fast(command), folder)
     except Exception:  # what is wrong with a program is said by the command that torch made
         return proceed(command, folder)
+
+
+def _linked_fast(command: str) -> str:
+    compiler, _, rest = command.partition(" ")
+    words = rest.split()
+    flags = [f"-fuse-ld={linker}"] if (linker := _fast_linker()) else []
+    names = [name for name in TORCH_LIBRARIES if f"-l{name}" in words]
+    if names and (folder := _libraries_by_name(compiler)):
+        flags += [f"-L{shlex.quote(folder)}", "-Wl,--no-as-needed", *(f"-l{name}" for name in names), "-Wl,--as-needed"]
+    return " ".join([compiler, *flags, rest])
 
 
 @cache
 def _fast_linker() -> str:
     return next((name for name in ("mold", "lld", "gold") if shutil.which(f"ld.{name}")), "")
+
+
+@cache
+def _libraries_by_name(compiler: str) -> str:
+    """A folder of libraries that have the names of torch's and hold nothing; "" where they cannot be made."""
+    folder = paths.cache_folder("names")
+    for name in TORCH_LIBRARIES:
+        kept = folder / f"lib{name}.so"
+        if not kept.exists():
+            made = folder / f"{name}-{os.getpid()}.so"
+            command = [compiler, "-shared", "-x", "c++", os.devnull, f"-Wl,-soname,{kept.name}", "-o", str(made)]
+            try:
+                subprocess.run(command, check=True, capture_output=True)
+                os.replace(made, kept)
+            except (OSError, subprocess.CalledProcessError):
+                return ""
+    return str(folder)
 
 
 def _key(command: str) -> tuple[str, str]:
