@@ -15,12 +15,18 @@ from conformance.errors import UsageError
 from conformance.files import read_regular
 from conformance.trace import digest
 
+PACKED = ".xz"  # a record, too, may be kept compressed: `run.jsonl.xz`
 MAX_PACKED = 64 << 20  # bytes of the file
 MAX_UNPACKED = 512 << 20  # bytes of all texts
 
 
 def packed_file(record: Path) -> Path:
-    return record.with_suffix(".texts.xz")
+    return beside(record, ".texts.xz")
+
+
+def beside(record: Path, suffix: str) -> Path:
+    """What belongs to a record has its name: that of `run.jsonl` for `run.jsonl.xz`, too."""
+    return (record.with_suffix("") if record.suffix == PACKED else record).with_suffix(suffix)
 
 
 def read_packed(record: Path) -> dict[str, str]:

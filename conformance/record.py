@@ -1,8 +1,8 @@
 """A run on disk: JSON Lines, a header and then a line a cell, appended as each ends. docs/record.md has the schema.
 
 Long texts (graphs, sources, guards) are beside the record, by digest: `run.jsonl` → `run.texts/<digest>.txt`, or all of
-them in one file, `run.texts.xz` (packed_texts.py). `read` is the only function that reads a record, and `Writer` the only
-class that writes one.
+them in one file, `run.texts.xz` (packed_texts.py). A record that is only kept may be compressed: `run.jsonl.xz`. `read` is
+the only function that reads a record, and `Writer` the only class that writes one.
 """
 
 from __future__ import annotations
@@ -10,23 +10,24 @@ from __future__ import annotations
 import fcntl
 import hashlib
 import json
+import lzma
 import math
 import os
 import re
 import tempfile
 import weakref
 from collections.abc import Iterator, Mapping
-from contextlib import suppress
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
-from typing import Annotated, Any, Required, TypedDict
+from typing import IO, Annotated, Any, Required, TypedDict
 
 import msgspec
 
 from conformance.errors import UsageError, encodable
 from conformance.files import MAX_DEPTH, depth, mismatch, open_regular, read_regular
-from conformance.packed_texts import read_packed
+from conformance.packed_texts import PACKED, beside, read_packed
 from conformance.trace import digest
 from conformance.verdict import Verdict
 
@@ -135,7 +136,7 @@ class Run:
 
 
 def texts_folder(record: Path) -> Path:
-    return record.with_suffix(".texts")
+    return beside(record, ".texts")
 
 
 def is_digest(value: Any) -> bool:
@@ -157,13 +158,8 @@ def read(path: Path | str) -> Run:
     it that is no cell is left out and named in `problems`."""
     path = Path(path)
     run = Run(path)
-    with os.fdopen(open_regular(path, "the record"), "rb") as file:
-        size = os.fstat(file.fileno()).st_size
-        if size > MAX_FILE:
-            raise UsageError(
-                f"cannot read the record {path}: it has {size:,} bytes, and a record has at most {MAX_FILE:,}"
-            )
-        lines = _lines(file)
+    with _opened(path) as file:
+        lines = _lines(file, path)
         run.header = _header(next(lines, (0, None))[1], path)
         for number, raw in lines:
             if (problem := _add(run, raw)) and len(run.problems) < PROBLEMS:
@@ -173,22 +169,46 @@ def read(path: Path | str) -> Run:
 
 def header(path: Path) -> dict[str, Any]:
     """The header of a record alone: what the record was made with."""
+    with _opened(path) as file:
+        return _header(next(_lines(file, path), (0, None))[1], path)
+
+
+@contextmanager
+def _opened(path: Path) -> Iterator[IO[bytes]]:
+    """A record, or one that was compressed (`run.jsonl.xz`)."""
     with os.fdopen(open_regular(path, "the record"), "rb") as file:
-        return _header(next(_lines(file), (0, None))[1], path)
+        if path.suffix != PACKED:
+            _at_most(os.fstat(file.fileno()).st_size, path)
+            yield file
+            return
+        try:
+            with lzma.open(file) as unpacked:
+                yield unpacked
+        except (lzma.LZMAError, EOFError):
+            raise UsageError(f"cannot read the record {path}: it is not whole, or no file of xz") from None
 
 
-def _lines(file: Any) -> Iterator[tuple[int, bytes | None]]:
+def _at_most(size: int, path: Path) -> None:
+    if size > MAX_FILE:
+        raise UsageError(f"cannot read the record {path}: it has {size:,} bytes, and a record has at most {MAX_FILE:,}")
+
+
+def _lines(file: IO[bytes], path: Path) -> Iterator[tuple[int, bytes | None]]:
     """Each line that is not blank, with its number; None for one that is too long."""
-    number = 0
+    number = size = 0
     while raw := file.readline(MAX_LINE + 1):
         number += 1
+        size += len(raw)
         if len(raw) <= MAX_LINE:
             if raw.strip():
                 yield number, raw.removeprefix(b"\xef\xbb\xbf") if number == 1 else raw
-            continue
-        while raw and not raw.endswith(b"\n"):
-            raw = file.readline(MAX_LINE)
-        yield number, None
+        else:
+            while raw and not raw.endswith(b"\n"):
+                raw = file.readline(MAX_LINE)
+                size += len(raw)
+                _at_most(size, path)
+            yield number, None
+        _at_most(size, path)  # of a compressed one: a small file can hold gigabytes
 
 
 def _add(run: Run, raw: bytes | None) -> str:
@@ -254,6 +274,8 @@ class Writer:
 
     def __init__(self, path: Path | str, header: Mapping[str, Any], *, resume: bool = False, keep: bool = True) -> None:
         self.path, self._keep = Path(path), keep
+        if self.path.suffix == PACKED:
+            raise UsageError(f"{path} is a compressed record, to be read: `xz -d {path}` first")
         self.done: dict[str, dict[str, Any]] = {}
         self.repaired = False
         self._file = _locked(self.path)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import lzma
 from pathlib import Path
 
 import pytest
@@ -89,3 +90,44 @@ def test_a_record_names_files_and_not_where_somebody_keeps_them(tmp_path: Path) 
     writer.close()
     cell = next(iter(record.read(path).cells.values()))
     assert [cell["reason"], cell["findings"][0]["detail"], *cell["observation"]["break_reasons"]] == [kept] * 3
+
+
+def compressed(path: Path, raw: bytes) -> Path:
+    path.write_bytes(lzma.compress(raw))
+    return path
+
+
+def test_a_compressed_record_is_read_with_its_texts_and_not_written(tmp_path: Path) -> None:
+    path = tmp_path / "r.jsonl"
+    writer = record.Writer(path, HEADER)
+    writer.add(line("a.b"), {"graph": "x = y"})
+    writer.close()
+    plain = record.read(path)
+    kept = compressed(tmp_path / "r.jsonl.xz", path.read_bytes())
+    path.unlink()
+    run = record.read(kept)
+    (key,) = run.cells["runtime/eager/cpu/a.b"]["texts"].values()
+    assert (run.header, run.cells, run.text(key)) == (plain.header, plain.cells, "x = y")
+    with pytest.raises(UsageError, match="is a compressed record"):
+        record.Writer(kept, HEADER, resume=True)
+
+
+@pytest.mark.parametrize(
+    ("name", "says"), [("cut", "not whole"), ("other", "no file of xz"), ("bomb", "at most"), ("endless", "at most")]
+)
+def test_a_compressed_record_that_lies_is_refused_in_one_line(
+    name: str, says: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(record, "MAX_FILE", 1 << 20)
+    monkeypatch.setattr(record, "MAX_LINE", 1 << 10)
+    head = json.dumps(HEADER).encode() + b"\n"
+    raw = {
+        "cut": lzma.compress(head + json.dumps(line("a.b")).encode())[:-20],
+        "other": b"hello",
+        "bomb": lzma.compress(head + b"\n" * (2 << 20)),
+        "endless": lzma.compress(head + b"x" * (2 << 20)),
+    }
+    path = tmp_path / "r.jsonl.xz"
+    path.write_bytes(raw[name])
+    with pytest.raises(UsageError, match=says):
+        record.read(path)
