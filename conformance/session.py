@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Iterator
 from dataclasses import dataclass, field
+from statistics import median
 
 import torch
 
-from conformance import backends, environment, expectations, library
+from conformance import backends, core, environment, expectations, library
 from conformance.backends.base import Backend, Case
 from conformance.baseline import Baseline
 from conformance.cell import Cell
@@ -111,10 +112,11 @@ class Session:
         return None if trace is None else Ended(case, self._judged(case, trace), reused=True)
 
     def _longest_first(self, cases: list[PlannedCase]) -> list[PlannedCase]:
-        """In the order of what they took before, so that no process is left alone with a long one at the end."""
-        seconds = self.traces.seconds() if self.traces else {}
-        usual = sorted(seconds.values())[len(seconds) // 2] if seconds else 0.0
-        return sorted(cases, key=lambda case: -seconds.get(str(case), usual))
+        """In the order of what they took before, so that no process is left alone with a long one at the end: here or, where they were never
+        measured here, where the core was."""
+        here, recorded = self.traces.seconds() if self.traces else {}, core.seconds()
+        usual = median(here.values() or recorded.values())
+        return sorted(cases, key=lambda case: -here.get(str(case), recorded.get(case.micrograph, usual)))
 
     def _measured(self, cases: list[PlannedCase], workers: int) -> Iterator[Ended | Begun]:
         """A case whose program ended its process is measured once more, carefully, when all others are done."""

@@ -97,8 +97,9 @@ def main(records: tuple[Path, ...], seconds: float) -> None:
     seen = recorded(records)
     names = chosen(known, seen, seconds)
     head = f"{core.COMMENT} Made by `python -m conformance.report.core`; do not edit by hand.\n"
-    paths.core().write_text(head + "".join(f"{name}\n" for name in names))
-    spent = sum(seen[name].cost for name in names if name in seen)
+    costs = {name: seen.get(name, Recorded()).cost for name in names}
+    paths.core().write_text(head + "".join(f"{name} {cost:.1f}\n" for name, cost in costs.items()))
+    spent = sum(cost for name, cost in costs.items() if name in seen)
     click.echo(f"{len(names)} of {len(known)} micrographs, {spent:.0f} s of processor time; wrote {paths.core()}")
 
 
