@@ -23,7 +23,7 @@ from faulty_backends import (
     wrong_on_the_third_call,
 )
 
-from conformance import backends
+from conformance import backends, core
 from conformance.backends.base import Backend
 from conformance.fresh import FRESH
 from conformance.judge import Result
@@ -62,7 +62,9 @@ def test_the_null_backend_passes(name: str) -> None:
 REFUSED = {"upstream.complex_edges.sum_of_transform": "oneMKL"}
 
 
-@pytest.mark.parametrize("name", list(LIBRARY))
+@pytest.mark.parametrize(
+    "name", [pytest.param(name, marks=() if name in core.names() else pytest.mark.slow) for name in LIBRARY]
+)
 def test_eager_passes_every_micrograph(name: str) -> None:
     results = examined(name, backends.get("eager"))
     if (runtime := results[Stage.RUNTIME]).verdict is Verdict.UNAVAILABLE and name in REFUSED:
