@@ -38,6 +38,8 @@ class ScenarioExamination(Examination):
         """A play with the program, or with its form as of an earlier stage."""
         with compiled.player(stage, **how) as (module, run):
             outcome = oracle.play(module, run, self.case.inputs(seed))
+        if outcome.error is not None and (beyond := compiled.out_of_reach(outcome.error)):
+            outcome.error = beyond
         self._only_elsewhere = run.went_elsewhere and not compiled.compiles()
         return outcome
 

@@ -117,6 +117,10 @@ class Compiled(ABC):
         """Can a scenario be played with the program as of this stage? For the cache stage: with caches turned off?"""
         return stage.order < Stage.RUNTIME.order and self.at(stage) is not None
 
+    def out_of_reach(self, error: BaseException) -> CannotRun | None:
+        """Does this error say that a scenario asked for what is not on this machine? Then it is nobody's fault."""
+        return None
+
     def unfused(self) -> Callable[..., Any] | None:
         """The program made without fusing: where it is right and the fused one wrong, fusion is at fault."""
         return None

@@ -31,7 +31,7 @@ class Memory:
         self._kept: list[torch.UntypedStorage] = []
 
     def on_device(self, tensor: torch.Tensor) -> torch.Tensor:
-        return tensor if tensor.is_cuda else self._mirror(tensor, DLPACK_CUDA)
+        return self._mirror(tensor, DLPACK_CUDA) if tensor.device.type == "cpu" else tensor
 
     def on_host(self, tensor: torch.Tensor) -> torch.Tensor:
         return self._mirror(tensor, DLPACK_CPU) if tensor.is_cuda else tensor

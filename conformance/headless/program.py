@@ -84,6 +84,10 @@ class Program:
         leaves = tuple(x for x in given if x.requires_grad) if torch.is_grad_enabled() else ()
         if not leaves:
             outputs, spec = self._on_device(inputs)[:2]
+            if any(isinstance(x, torch.Tensor) and x.requires_grad and not x.is_leaf for x in outputs):
+                raise NotInterpretable(
+                    "a result has a gradient function and no input has: that stays on the GPU's side"
+                )
             return pytree.tree_unflatten([self._to_host(x) for x in outputs], spec)
         bridge = Bridge(self, inputs)
         try:
@@ -120,6 +124,8 @@ class Program:
     def _to_device(self, tensor: torch.Tensor, sides: dict[int, torch.Tensor]) -> torch.Tensor:
         if id(tensor) not in sides:
             # Views of one tensor are views of one side: compilers ask whether inputs that share memory have the same base.
+            if tensor._is_zerotensor():
+                raise NotInterpretable("a tensor of zeros that has no memory")
             base = base_of(tensor)
             over = self._to_device(base, sides) if base is not None and base.dtype == tensor.dtype else None
             with seam.no_dispatch():
@@ -135,7 +141,11 @@ class Program:
         if not isinstance(value, torch.Tensor):
             return value
         with seam.no_dispatch():
-            return self.memory.on_host(value.detach())
+            host = self.memory.on_host(value.detach())
+        if _is_plain_subclass(type(value)):
+            host = host.as_subclass(type(value))
+            vars(host).update({name: self._to_host(held) for name, held in vars(value).items()})
+        return host.requires_grad_() if value.is_leaf and value.requires_grad else host
 
     # ------------------------------------------------------------------------------------------- state
 
@@ -181,6 +191,13 @@ _REAL_DRIVER = re.compile(r"CUDA driver version is insufficient|Found no NVIDIA 
 _TWO_DEVICES = re.compile(
     r"two different devices|at least two devices|expected device cuda(:\d+)? but got (device )?cpu"
 )
+_HELD_HERE = re.compile(r"the raw Tensor object is already associated to a python object")
+_NOT_OWNED = "Trying to resize storage that is not resizable"
+
+
+def needs_driver(error: BaseException) -> bool:
+    """Did it reach for a GPU that is described and not there?"""
+    return "CUDA error:" in str(error) or _REAL_DRIVER.search("\n".join(map(str, innermost_first(error)))) is not None
 
 
 @contextlib.contextmanager
@@ -190,12 +207,23 @@ def _beyond_description(compiled: bool) -> Iterator[None]:
     try:
         yield
     except Exception as error:
-        said = "\n".join(map(str, innermost_first(error)))
-        if "CUDA error:" in str(error) or _REAL_DRIVER.search(said):
+        if needs_driver(error):
             raise NotInterpretable(f"the program calls CUDA itself: {first_line(error)}") from error
+        said = "\n".join(map(str, innermost_first(error)))
+        if _HELD_HERE.search(said):
+            raise NotInterpretable("the program makes a tensor of a class of its own of one of the GPU's") from error
+        if _NOT_OWNED in said:
+            raise NotInterpretable(
+                "the program resizes memory of the GPU: here it is memory of another tensor"
+            ) from error
         if compiled and _TWO_DEVICES.search(said):
             raise NotInterpretable("the program has tensors on the CPU beside those of the GPU") from error
         raise
+
+
+def _is_plain_subclass(kind: type[torch.Tensor]) -> bool:
+    """A class of tensors that are what they hold, not a wrapper of others."""
+    return kind is not torch.Tensor and kind.__torch_dispatch__ is torch.Tensor.__torch_dispatch__
 
 
 _MISSING = object()

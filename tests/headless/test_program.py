@@ -233,6 +233,41 @@ class Trained(nn.Module):
         return self.norm(x).relu()
 
 
+class Marked(torch.Tensor):
+    pass
+
+
+class MakesItsOwn(nn.Module):
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        made = (x * 2).as_subclass(Marked)
+        made.mark = x + 1
+        return made
+
+
+def test_a_result_keeps_its_class_and_what_it_was_given() -> None:
+    result = Program(MakesItsOwn(), SM90, compiled=False)(torch.ones(3))
+    assert type(result) is Marked and result.tolist() == [2.0, 2.0, 2.0]
+    assert not result.mark.is_cuda and result.mark.tolist() == [2.0, 2.0, 2.0]
+
+
+class ReturnsNewParameter(nn.Module):
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        return nn.Parameter(x * 2) * x
+
+
+@pytest.mark.parametrize(
+    ("module", "given", "reason"),
+    [
+        (ReturnsNewParameter(), torch.ones(3), "a result has a gradient function"),
+        (nn.ReLU(), torch._efficientzerotensor(3), "zeros that has no memory"),
+    ],
+    ids=["gradient from inside", "no memory"],
+)
+def test_what_a_description_cannot_hold_is_said(module: nn.Module, given: torch.Tensor, reason: str) -> None:
+    with pytest.raises(NotInterpretable, match=reason):
+        Program(module, SM90, compiled=False)(given)
+
+
 @pytest.mark.parametrize("weights", [torch.float32, torch.bfloat16])
 def test_batch_norm_trains_in_eager_as_a_gpu_would(weights: torch.dtype) -> None:
     """Eager asks for cuDNN's, and for means that are saved in float32."""

@@ -12,11 +12,12 @@ from conformance.backends.base import Case
 from conformance.backends.inductor.compiled import InductorCompiled, numbered
 from conformance.backends.inductor.seam import seam
 from conformance.checks.measured import RACE
-from conformance.errors import NotInEager, first_line
+from conformance.errors import CannotRun, NotInEager, first_line
 from conformance.headless.cpu_dispatch import CPU_ALONE, NO_CUDA_KERNEL, TWO_DEVICES
 from conformance.headless.device import described
+from conformance.headless.errors import NotInterpretable
 from conformance.headless.kernel import Binary, Kernel
-from conformance.headless.program import Program
+from conformance.headless.program import Program, needs_driver
 from conformance.headless.seam import SUBSCRIBED
 from conformance.micrograph import Micrograph
 from conformance.processes import in_fork
@@ -51,6 +52,11 @@ class HeadlessCompiled(InductorCompiled):
     def _generated(self) -> bool:
         """Was a Triton kernel generated?"""
         return any("triton" in source for graph in self.watch.graphs for source in graph.kernels.values())
+
+    def out_of_reach(self, error: BaseException) -> CannotRun | None:
+        if not needs_driver(error):
+            return None
+        return NotInterpretable("the scenario keeps a tensor of the GPU outside of the program: it has no values there")
 
     def at_fault(self, stage: Stage, wrong: list[oracle.Difference], ref: oracle.Reference) -> Stage:
         self.watch.raw = [self._fn._to_host(value) for value in self.watch.raw]
