@@ -29,6 +29,8 @@ class ForkServer:
     """The controller's side. Functions and arguments of jobs and calls are pickled: a function is one of a module."""
 
     def __init__(self) -> None:
+        self._owner, self._pid = os.getpid(), 0
+        self._status: int | None = None
         self._calls: list[tuple[Callable[..., Any], tuple[Any, ...]]] = []
         self._start()
 

@@ -136,10 +136,8 @@ class Session:
         if not cases:
             return
         at: dict[PlannedCase, Stage] = {}
-        limits = {"limit": self.plan.timeout, "memory": self.plan.memory, "share": CASES_A_GPU_PROCESS}
-        for event in self._server(cases).run(
-            [self._job(case, careful is not None) for case in cases], workers, **limits
-        ):
+        jobs = [self._job(case, careful is not None) for case in cases]
+        for event in self._server(cases).run(jobs, workers, self.plan.timeout, self.plan.memory, CASES_A_GPU_PROCESS):
             case: PlannedCase = event.job.key
             if isinstance(event.said, Stage):
                 at[case] = event.said

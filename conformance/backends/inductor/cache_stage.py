@@ -120,11 +120,9 @@ class CacheStage:
             return Observation(facts | {"differs": {"again": wrong} if wrong else {}})
         if self.compiled.watch.emptied:  # the caches keep programs
             _, wrong = self._again()
-            nothing = "" if wrong else "nothing is left of the program to be kept"
-            verdict = None if wrong else Verdict.UNSUPPORTED
-            return Observation(
-                facts | {"differs": {"again": wrong}} if wrong else facts, verdict=verdict, reason=nothing
-            )
+            if wrong:
+                return Observation(facts | {"differs": {"again": wrong}})
+            return Observation.says(Verdict.UNSUPPORTED, "nothing is left of the program to be kept", **facts)
         facts["changed_setting"] = next(iter(self.changed))
         artifacts = torch.compiler.save_cache_artifacts()
         if self.case.target.name == "cuda" and any(g.kernels for g in self.compiled.watch.graphs):
