@@ -311,16 +311,18 @@ class InductorCompiled(Compiled):
     def _codegen(self) -> Observation:
         sources = self._sources()
         facts = {
-            "programs": len(sources),
+            **self._programs(sources),
             "vector_kernels": self._snapshot["vector"],
             "digest": digest("\n".join(sources)),
             "isa": _isa(),
         }
-        if self.watch.emptied:
-            facts["nothing_left"] = True
         kernels = {name: source for g in self.watch.graphs for name, source in g.kernels.items()}
         texts = numbered("program", sources) | {f"kernel {name}": source for name, source in kernels.items()}
         return Observation(facts, texts)
+
+    def _programs(self, sources: list[str]) -> dict[str, Any]:
+        """How many there are; none is right where nothing is left to compute."""
+        return {"programs": len(sources)} | ({"nothing_left": True} if self.watch.emptied else {})
 
     def _runtime(self) -> Observation:
         facts: dict[str, Any] = {"calls": "compiled"}

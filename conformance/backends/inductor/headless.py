@@ -68,7 +68,7 @@ class HeadlessCompiled(InductorCompiled):
         kernels = dict(self._kernels)
         binaries = self._binaries(kernels)
         facts = {
-            "programs": len(sources),
+            **self._programs(sources),
             "kernels": {name: binary.facts() for name, binary in binaries.items()},
             "digest": digest("\n".join(kernel.source for kernel in kernels.values())),
             "instructions": sorted({name for binary in binaries.values() for name in binary.instructions}),
