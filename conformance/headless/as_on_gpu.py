@@ -66,12 +66,22 @@ def _cudnn_batch_norm_backward(given: torch.Tensor, grad: torch.Tensor, weight: 
     return backward(grad, given, weight, *saved, True, eps, [True, True, True])
 
 
-LAID_OUT = (  # cuFFT, cuDNN and cuSOLVER have layouts of their own
+def _nonzero(tensor: torch.Tensor) -> torch.Tensor:
+    """A GPU writes the places of one dim after those of the other. How many there are the compiler does not know: it is not asked."""
+    return aten.nonzero.default(tensor).t().contiguous().t()
+
+
+LAID_OUT = (  # cuFFT, cuDNN and cuSOLVER have layouts of their own; kernels of the host alone keep channels last
     aten._fft_c2c.default,
     aten._fft_r2c.default,
     aten._fft_c2r.default,
     aten.convolution.default,
     aten._linalg_svd.default,
+    aten.reflection_pad2d.default,
+    aten.replication_pad2d.default,
+    aten.max_unpool2d.default,
+    aten.upsample_bilinear2d.default,
+    aten.pixel_shuffle.default,
 )
 NORMS = (  # means and deviations are float32 on a GPU
     aten.native_batch_norm.default,
@@ -83,6 +93,7 @@ NORMS = (  # means and deviations are float32 on a GPU
 STAND_INS: dict[Any, Callable[..., Any]] = {
     **{operator: _as_on_gpu(operator) for operator in LAID_OUT},
     **{operator: _as_on_gpu(operator, _in_single(operator)) for operator in NORMS},
+    aten.nonzero.default: _nonzero,
     aten.cudnn_batch_norm.default: _cudnn_batch_norm,
     aten.cudnn_batch_norm_backward.default: _cudnn_batch_norm_backward,
 }

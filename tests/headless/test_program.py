@@ -190,6 +190,12 @@ class Decomposed(nn.Module):
         return tuple(torch.linalg.svd(x, full_matrices=False))
 
 
+class Padded(nn.Module):
+    def forward(self, x: torch.Tensor) -> tuple[torch.Tensor, ...]:
+        resized = torch.nn.functional.interpolate(x, scale_factor=2, mode="bilinear")
+        return torch.nn.functional.pad(x, (1, 1), mode="reflect"), resized, torch.nonzero(x > 1)
+
+
 class Normed(nn.Module):
     def forward(self, x: torch.Tensor) -> tuple[torch.Tensor, ...]:
         ones, zeros = torch.ones(4, dtype=x.dtype, device=x.device), torch.zeros(4, dtype=x.dtype, device=x.device)
@@ -208,6 +214,7 @@ class Fetched(nn.Module):
         (Factored(), torch.eye(7)[:5, :5] + 1),
         (Convolved(), torch.ones(3, 4, 4, dtype=torch.bfloat16)[:1].expand(3, 4, 4)),
         (Decomposed(), torch.arange(6.0).view(3, 2)),
+        (Padded(), torch.arange(36.0).view(1, 3, 3, 4).to(memory_format=torch.channels_last)),
         (Normed(), torch.arange(40.0).view(2, 4, 5).bfloat16()),
     ],
 )
