@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import NamedTuple
 
 from conformance.report.address import Address, address
@@ -85,6 +85,7 @@ def _compare(before: Side, after: Side, rules: Comparison) -> Diff:
         else:
             compiles[place._replace(stage="")].append(change)
     for place, changes in compiles.items():
+        changes[:] = [_failed_later(change, before, after) for change in changes]
         changes += _fails_later(place, changes, before, after)
     diff.causes = causes([moved(place, changes) for place, changes in compiles.items()])
     shown = [Uncompared(reason, len(places), "/".join(min(places))) for reason, places in missing.items()]
@@ -104,6 +105,21 @@ def _fails_later(place: Address, changes: list[Change], before: Side, after: Sid
         if now.rank == WRONG:
             return [Change(at, WRONG, old, new, was=fixed[0].was, now=now)]
     return []
+
+
+def _failed_later(change: Change, before: Side, after: Side) -> Change:
+    """What is wrong now, and was wrong before as well, at a later stage: no new failure, or another one in its place."""
+    if change.rank != WRONG or change.was is None or change.was.rank or change.now is None:
+        return change
+    here = Stage(change.place.stage)
+    for stage in STAGES[here.order + 1 :]:
+        at = change.place._replace(stage=stage.value)
+        old, new = before.get(at), after.get(at)
+        if old is not None and new is not None and new.verdict == "blocked" and behaviour(old).rank == WRONG:
+            was = behaviour(old)
+            rank = CODE if was.kinds == change.now.kinds else WRONG
+            return replace(change, rank=rank, was=was, before_at=stage.value)
+    return change
 
 
 def _played(side: Side) -> dict[Address, bool]:

@@ -409,6 +409,22 @@ def test_mended_at_one_stage_and_wrong_at_a_later_one_is_not_fixed(run_of: RunOf
     assert found.causes[0].headline == "decomposition still wrong: lost_alias after xfail → pass (wrong_result)"
 
 
+@pytest.mark.parametrize(
+    ("now", "rank", "headline"),
+    [
+        ("crash", "code", "fails here now, in decomposition before: crash IndexError"),
+        ("wrong_result", "wrong", "fails otherwise: crash IndexError → wrong_result"),
+    ],
+)
+def test_what_was_wrong_at_a_later_stage_is_no_new_failure(run_of: RunOf, now: str, rank: str, headline: str) -> None:
+    old = compile_of("norm.a", "inductor", "cpu", {"decomposition": "fail", **dict.fromkeys(STAGES[2:], "blocked")})
+    old[1]["findings"] = [finding("crash", "IndexError: index 10 is out of range")]
+    new = compile_of("norm.a", "inductor", "cpu", {"capture": "fail", **dict.fromkeys(STAGES[1:], "blocked")})
+    new[0]["findings"] = [finding(now, "IndexError: index 10 is out of range" if now == "crash" else "0.1 off")]
+    found = between(run_of("old.jsonl", old, torch="2.11.0"), run_of("new.jsonl", new, torch="2.15.0"))
+    assert [(cause.rank, cause.stage, cause.headline) for cause in found.causes] == [(rank, "capture", headline)]
+
+
 def test_an_expected_fallback_is_a_fallback_and_not_wrong(run_of: RunOf) -> None:
     old = [cell("fusion/torch_tensorrt/sm_90/norm.a")]
     new = [cell("fusion/torch_tensorrt/sm_90/norm.a", "xfail", said={"verdict": "fallback", "reason": "no converter"})]
