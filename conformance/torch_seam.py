@@ -71,6 +71,11 @@ def base_of(tensor: torch.Tensor) -> torch.Tensor | None:
     return tensor._base if tensor._is_view() else None
 
 
+def is_zerotensor(tensor: torch.Tensor) -> bool:
+    """Is it all zeros, and without memory? Derivatives make such tensors."""
+    return tensor._is_zerotensor()
+
+
 def buffers_of(module: Any) -> dict[str, Any]:
     """The buffers of a module itself, by name: assigning here binds one anew. Empty for what is no module."""
     return getattr(module, "_buffers", {})

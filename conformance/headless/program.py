@@ -23,7 +23,7 @@ from conformance.headless.memory import Memory
 from conformance.headless.seam import seam, unavailable
 from conformance.stage import Stage
 from conformance.target import Target
-from conformance.torch_seam import STATE_TABLES, base_of, pytree
+from conformance.torch_seam import STATE_TABLES, base_of, is_zerotensor, pytree
 
 
 @contextlib.contextmanager
@@ -124,7 +124,7 @@ class Program:
     def _to_device(self, tensor: torch.Tensor, sides: dict[int, torch.Tensor]) -> torch.Tensor:
         if id(tensor) not in sides:
             # Views of one tensor are views of one side: compilers ask whether inputs that share memory have the same base.
-            if tensor._is_zerotensor():
+            if is_zerotensor(tensor):
                 raise NotInterpretable("a tensor of zeros that has no memory")
             base = base_of(tensor)
             over = self._to_device(base, sides) if base is not None and base.dtype == tensor.dtype else None
