@@ -172,6 +172,7 @@ sys.exit(compiled(torch.ones(2)).tolist() != [9.0, 9.0])
 """
 
 
+@pytest.mark.slow  # the command; its parts are tested around it
 def test_from_a_script_to_its_repro(tmp_path: Path) -> None:
     """The whole command, in interpreters of its own."""
     file = tmp_path / "method.py"
