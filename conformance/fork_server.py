@@ -28,9 +28,10 @@ GRACE = 5.0  # seconds that the server has to end what it started
 class ForkServer:
     """The controller's side. Functions and arguments of jobs and calls are pickled: a function is one of a module."""
 
+    _pid: int
+    _status: int | None  # of its end
+
     def __init__(self) -> None:
-        self._owner, self._pid = os.getpid(), 0
-        self._status: int | None = None
         self._calls: list[tuple[Callable[..., Any], tuple[Any, ...]]] = []
         self._start()
 

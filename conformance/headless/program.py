@@ -14,7 +14,7 @@ from torch import nn
 from conformance.backends.inductor.seam import seam as inductor
 from conformance.errors import first_line, innermost_first
 from conformance.headless.autotune import FIRST, Choice, Pick, fixed
-from conformance.headless.cpu_dispatch import Host
+from conformance.headless.cpu_dispatch import NOT_RESIZABLE, Host
 from conformance.headless.device import described
 from conformance.headless.errors import NotInterpretable
 from conformance.headless.interpret import interpreting
@@ -123,9 +123,9 @@ class Program:
 
     def _to_device(self, tensor: torch.Tensor, sides: dict[int, torch.Tensor]) -> torch.Tensor:
         if id(tensor) not in sides:
-            # Views of one tensor are views of one side: compilers ask whether inputs that share memory have the same base.
             if is_zerotensor(tensor):
                 raise NotInterpretable("a tensor of zeros that has no memory")
+            # Views of one tensor are views of one side: compilers ask whether inputs that share memory have the same base.
             base = base_of(tensor)
             over = self._to_device(base, sides) if base is not None and base.dtype == tensor.dtype else None
             with seam.no_dispatch():
@@ -191,13 +191,17 @@ _REAL_DRIVER = re.compile(r"CUDA driver version is insufficient|Found no NVIDIA 
 _TWO_DEVICES = re.compile(
     r"two different devices|at least two devices|expected device cuda(:\d+)? but got (device )?cpu"
 )
-_HELD_HERE = re.compile(r"the raw Tensor object is already associated to a python object")
-_NOT_OWNED = "Trying to resize storage that is not resizable"
+_HELD_HERE = "the raw Tensor object is already associated to a python object"
 
 
 def needs_driver(error: BaseException) -> bool:
     """Did it reach for a GPU that is described and not there?"""
-    return "CUDA error:" in str(error) or _REAL_DRIVER.search("\n".join(map(str, innermost_first(error)))) is not None
+    return "CUDA error:" in str(error) or _REAL_DRIVER.search(_said(error)) is not None
+
+
+def _said(error: BaseException) -> str:
+    """By the error and by all that it came of."""
+    return "\n".join(map(str, innermost_first(error)))
 
 
 @contextlib.contextmanager
@@ -209,10 +213,10 @@ def _beyond_description(compiled: bool) -> Iterator[None]:
     except Exception as error:
         if needs_driver(error):
             raise NotInterpretable(f"the program calls CUDA itself: {first_line(error)}") from error
-        said = "\n".join(map(str, innermost_first(error)))
-        if _HELD_HERE.search(said):
+        said = _said(error)
+        if _HELD_HERE in said:
             raise NotInterpretable("the program makes a tensor of a class of its own of one of the GPU's") from error
-        if _NOT_OWNED in said:
+        if NOT_RESIZABLE in said:
             raise NotInterpretable(
                 "the program resizes memory of the GPU: here it is memory of another tensor"
             ) from error

@@ -55,7 +55,7 @@ class Change:
     facts: tuple[Fact, ...] = ()
     was: Behaviour | None = None
     now: Behaviour | None = None
-    before_at: str = ""  # the later stage at which it failed before
+    before_at: str = ""  # the later stage at which it failed in the same way before
 
     def with_other_groups(self) -> Change:
         """The change in a compile whose groups differ, too: how many of its loops have vectors, or how many of its engines
@@ -154,7 +154,7 @@ class Change:
         report = f" {self.report}" if self.report else ""
         if self.old.verdict == "blocked":
             return f"still wrong: {', '.join(self.now.kinds[:2])}{report}"
-        if self.before_at and self.was.kinds == self.now.kinds:
+        if self.before_at:
             return f"fails here now, in {self.before_at} before: {', '.join(self.now.kinds[:2])}{report}"
         if self.was.rank and self.now.rank:
             return f"fails otherwise: {', '.join(self.was.kinds[:2])} → {', '.join(self.now.kinds[:2])}{report}"

@@ -117,8 +117,9 @@ def _failed_later(change: Change, before: Side, after: Side) -> Change:
         old, new = before.get(at), after.get(at)
         if old is not None and new is not None and new.verdict == "blocked" and behaviour(old).rank == WRONG:
             was = behaviour(old)
-            rank = CODE if was.kinds == change.now.kinds else WRONG
-            return replace(change, rank=rank, was=was, before_at=stage.value)
+            if was.kinds == change.now.kinds:
+                return replace(change, rank=CODE, was=was, before_at=stage.value)
+            return replace(change, was=was)
     return change
 
 

@@ -59,11 +59,12 @@ def test_the_null_backend_passes(name: str) -> None:
 
 
 # What the library that eager calls refuses on some machines, in its own words. Nothing can be compared with it there.
+CORE = core.names()
 REFUSED = {"upstream.complex_edges.sum_of_transform": "oneMKL"}
 
 
 @pytest.mark.parametrize(
-    "name", [pytest.param(name, marks=() if name in core.names() else pytest.mark.slow) for name in LIBRARY]
+    "name", [pytest.param(name, marks=() if name in CORE else pytest.mark.slow) for name in LIBRARY]
 )
 def test_eager_passes_every_micrograph(name: str) -> None:
     results = examined(name, backends.get("eager"))
