@@ -7,9 +7,13 @@ Names are imported when they are first used, so that commands which need no torc
 from __future__ import annotations
 
 import importlib
+import os
 from typing import TYPE_CHECKING, Any
 
 __version__ = "0.2.0"
+
+# To ask whether there is a GPU must not make a CUDA context: processes are forked. Before any module can ask.
+os.environ.setdefault("PYTORCH_NVML_BASED_CUDA_CHECK", "1")
 
 _HOMES = {
     "conformance.micrograph": ("Micrograph", "parameter", "weight"),

@@ -19,9 +19,6 @@ from conformance.processes import in_fork
 from conformance.record import SCHEMA
 from conformance.revision import commit, digest, revision
 
-os.environ.setdefault(
-    "PYTORCH_NVML_BASED_CUDA_CHECK", "1"
-)  # to ask whether there is a GPU must not make a CUDA context: processes are forked
 WATCHED = ("TORCH", "PYTORCH", "TRITON", "CUDA", "OMP", "MKL", "CXX", "CC", "TRTLLM", "AD_")
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import signal
+import subprocess
 import sys
 import time
 from collections.abc import Callable, Iterator
@@ -116,3 +117,22 @@ def test_a_case_imports_the_file_of_its_micrograph_and_no_other(monkeypatch: pyt
     found = said(server, Job("a", finds, ("norm.rmsnorm",)), Job("b", finds, ("norm.rmsnorm",)))
     server.close()
     assert [first for first, *_ in found.values()] == [("norm.rmsnorm", [f"{library.PACKAGE}.norm"])] * 2
+
+
+# A GPU that NVML alone knows of. Whoever counts GPUs by CUDA instead starts it, and no process forked from that one can use CUDA.
+ON_A_GPU = """
+import torch
+torch.cuda._device_count_nvml = lambda: 1
+from conformance.cli import main
+main("run -b inductor -t cuda -m norm.rmsnorm -n 1 --no-baseline --fresh --record r.jsonl".split())
+"""
+
+
+def test_nobody_starts_cuda_before_the_cases_are_forked(tmp_path: Path) -> None:
+    """Where a GPU is, no cell of it would be examined: "Cannot re-initialize CUDA in forked subprocess"."""
+    env = {name: value for name, value in os.environ.items() if name != "PYTORCH_NVML_BASED_CUDA_CHECK"}
+    run = subprocess.run(
+        [sys.executable, "-c", ON_A_GPU], cwd=tmp_path, env=env, capture_output=True, text=True, timeout=300
+    )
+    assert "E error" in run.stdout, run.stderr[-2000:]  # there is no GPU, or no driver
+    assert "forked subprocess" not in run.stdout
