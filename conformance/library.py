@@ -74,9 +74,11 @@ def _import(file: Path, folder: Path) -> ModuleType:
     spec = importlib.util.spec_from_file_location(name, file)
     assert spec and spec.loader
     module = importlib.util.module_from_spec(spec)
-    for depth in range(1, len(inside) + 1):  # packages, so that a class is found again by its module's name
-        package = name.rsplit(".", depth)[0]
-        sys.modules.setdefault(package, ModuleType(package)).__path__ = []  # type: ignore[attr-defined]
+    root = folder.parent if folder.suffix == ".py" else folder
+    for depth in range(len(inside)):  # packages, so that a class is found by its module's name: by a process forked before this import, too
+        package = ".".join((PACKAGE, *inside[:depth]))
+        where = str(root.joinpath(*inside[:depth]))
+        sys.modules.setdefault(package, ModuleType(package)).__path__ = [where]  # type: ignore[attr-defined]
     sys.modules[name] = module
     try:
         spec.loader.exec_module(module)

@@ -3,13 +3,18 @@
 from __future__ import annotations
 
 import os
+import sys
 from pathlib import Path
 from types import SimpleNamespace
 
 import pytest
 import torch
 
-from conformance import backends, measure
+from conformance import backends, library, measure
+from conformance.plan import PlannedCase
+from conformance.processes import Job
+from conformance.stage import STAGES
+from conformance.trace import Trace
 
 
 @pytest.mark.parametrize(
@@ -38,3 +43,24 @@ def test_an_import_that_fails_in_a_fork_is_not_repeated_here(monkeypatch: pytest
     backend = SimpleNamespace(unavailable=lambda target: {}, targets=lambda: ("cpu", "cuda"), preload=preload)
     monkeypatch.setattr(backends, "get", lambda name: backend)
     measure.preload([("b", "cuda")])
+
+
+def test_cases_that_share_a_process_are_examined_to_the_last_stage(monkeypatch: pytest.MonkeyPatch) -> None:
+    """As on a GPU, where several cases share a CUDA context: fresh processes are forked before the files of the later ones are imported."""
+    for name in [name for name in sys.modules if name.startswith(library.PACKAGE)]:  # another test's
+        monkeypatch.delitem(sys.modules, name)
+    server = measure.CaseServer()
+    try:
+        server.prepare([("inductor", "cpu")])
+        cases = [PlannedCase("inductor", "cpu", name) for name in ("pointwise.broadcast", "views.identity")]
+        jobs = [Job(case.micrograph, measure.measure, (case, None, 2, False), "one process") for case in cases]
+        told = {
+            event.job.key: event.said
+            for event in server.run(jobs, size=1, limit=240, share=2)
+            if isinstance(event.said, Trace)
+        }
+    finally:
+        server.close()
+    assert {name: trace.unavailable for name, trace in told.items()} == {case.micrograph: {} for case in cases}
+    assert not [finding for trace in told.values() for seen in trace.observations.values() for finding in seen.findings]
+    assert all(set(trace.observations) == set(STAGES) for trace in told.values())
