@@ -7,6 +7,7 @@ import sys
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 from types import ModuleType
+from weakref import WeakSet
 
 import torch
 
@@ -19,6 +20,7 @@ from conformance.micrograph import Micrograph
 from conformance.processes import in_fork
 
 PACKAGE = "conformance_micrographs"
+_LINTED: WeakSet[type[Micrograph]] = WeakSet()
 
 
 def load(folder: Path | str | None = None) -> dict[str, type[Micrograph]]:
@@ -43,7 +45,9 @@ def _micrographs(file: Path, folder: Path) -> Iterator[type[Micrograph]]:
     for value in vars(module).values():
         ours = isinstance(value, type) and issubclass(value, Micrograph) and value.__module__ == module.__name__
         if ours and not value.__name__.startswith("_"):
-            _lint(value, file)
+            if value not in _LINTED:
+                _lint(value, file)
+                _LINTED.add(value)
             yield value
 
 

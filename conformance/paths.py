@@ -41,6 +41,11 @@ def core() -> Path:
     return data() / "fixtures" / "core.txt"
 
 
+def seeds() -> Path:
+    """The names of the micrographs that the fuzzer mutates: those that can be written as straight-line programs."""
+    return data() / "fixtures" / "seeds.txt"
+
+
 def expectations() -> Path:
     return data() / "fixtures" / "expectations"
 

@@ -8,7 +8,7 @@ from collections.abc import Iterator, Mapping
 from functools import cache
 
 from conformance.fuzz.grammar import Choices, Grammar, names
-from conformance.fuzz.grammars.seeds import Seed, seed, seeds
+from conformance.fuzz.grammars.seeds import Seed, has_text, seed, seeds
 
 TEXT = """
 from operator import setitem as _operator_setitem
@@ -199,4 +199,5 @@ GRAMMAR = Mutants(
     },
     rungs=("decompositions", "inductor"),
     cause=("first", "second", "given", "region", "seed"),
+    allowed=lambda choices: has_text(choices["seed"]),
 )

@@ -1,4 +1,7 @@
-"""Micrographs of the library as straight-line programs: inputs, statements of torch alone, outputs."""
+"""Micrographs of the library as straight-line programs: inputs, statements of torch alone, outputs.
+
+Which ones can be written so is kept in `fixtures/seeds.txt`, since to trace all of them takes a minute;
+`python -m conformance.fuzz.grammars.seeds` writes it anew."""
 
 from __future__ import annotations
 
@@ -10,6 +13,7 @@ from typing import Any
 import torch
 from torch import fx
 
+from conformance import paths
 from conformance.library import load
 from conformance.micrograph import Micrograph
 
@@ -53,7 +57,12 @@ class Flat(fx.Tracer):
 @cache
 def seeds() -> tuple[str, ...]:
     """The names of micrographs that have a straight-line text."""
-    return tuple(name for name in library() if _seed(name) is not None)
+    return tuple(name for name in paths.seeds().read_text().split() if name in library())
+
+
+def has_text(name: str) -> bool:
+    """With this version of torch, too?"""
+    return _seed(name) is not None
 
 
 @cache
@@ -143,3 +152,7 @@ def _runs(made: Seed) -> bool:
     except Exception:
         return False
     return True
+
+
+if __name__ == "__main__":
+    paths.seeds().write_text("".join(f"{name}\n" for name in library() if has_text(name)))
