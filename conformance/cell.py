@@ -6,12 +6,15 @@ The last part may hold slashes:
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable
 from dataclasses import dataclass
 from fnmatch import fnmatchcase
 
 from conformance.errors import UsageError, unknown
 from conformance.stage import STAGES, Stage
+
+WILDCARD = re.compile(r"[*?[]")  # what makes a name a pattern
 
 
 @dataclass(frozen=True, order=True)

@@ -27,6 +27,7 @@ from packaging.specifiers import InvalidSpecifier, SpecifierSet
 from packaging.version import InvalidVersion, Version
 
 from conformance import paths
+from conformance.cell import WILDCARD
 from conformance.errors import UsageError, unknown
 from conformance.files import mismatch, read_toml
 from conformance.stage import STAGES
@@ -50,7 +51,6 @@ class File(TypedDict, total=False):
 
 
 KEYS = frozenset(Entry.__annotations__)
-GLOB = re.compile(r"[*?[]")
 
 
 @dataclass(frozen=True)
@@ -127,7 +127,7 @@ class Expectations:
     @cached_property
     def _of_many(self) -> list[Expectation]:
         """The entries whose micrograph is a pattern."""
-        return [entry for entry in self.entries if GLOB.search(entry.micrograph)]
+        return [entry for entry in self.entries if WILDCARD.search(entry.micrograph)]
 
     @cached_property
     def _by_micrograph(self) -> dict[str, list[Expectation]]:
@@ -149,7 +149,7 @@ class Expectations:
         @cache
         def is_a_micrograph(pattern: str) -> bool:
             return pattern in named or (
-                bool(GLOB.search(pattern)) and any(fnmatchcase(name, pattern) for name in known)
+                bool(WILDCARD.search(pattern)) and any(fnmatchcase(name, pattern) for name in known)
             )
 
         @cache

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import importlib.util
 import sys
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from pathlib import Path
 from types import ModuleType
 from weakref import WeakSet
@@ -12,6 +12,7 @@ from weakref import WeakSet
 import torch
 
 from conformance import paths, scenario
+from conformance.cell import WILDCARD
 from conformance.contract import Contract
 from conformance.errors import UsageError, first_line
 from conformance.fresh import FRESH
@@ -23,14 +24,36 @@ PACKAGE = "conformance_micrographs"
 _LINTED: WeakSet[type[Micrograph]] = WeakSet()
 
 
-def load(folder: Path | str | None = None) -> dict[str, type[Micrograph]]:
+def load(folder: Path | str | None = None, globs: Iterable[str] = ("*",)) -> dict[str, type[Micrograph]]:
     """All micrographs of a folder (or of one file), by name; without one, those that ship with the suite. Folders inside are read,
-    too: `upstream/mutation.py` holds the family `mutation` of `upstream.mutation`."""
+    too: `upstream/mutation.py` holds the family `mutation` of `upstream.mutation`. Files that hold nothing that one of the globs can
+    select are not imported: all of them take seconds."""
+    folder = paths.micrographs() if folder is None else Path(folder)
+    globs = list(globs)
+    files = [file for family, file in families(folder).items() if any(may_select(glob, family) for glob in globs)]
+    return dict(sorted((cls.name(), cls) for file in files for cls in _micrographs(file, folder)))
+
+
+def families(folder: Path | str | None = None) -> dict[str, Path]:
+    """The file of each family. No file is imported."""
     folder = paths.micrographs() if folder is None else Path(folder)
     files = [folder] if folder.suffix == ".py" else sorted(folder.rglob("[!_]*.py"))
     if not files or not folder.exists():
         raise UsageError(f"no micrographs in {folder}: expected Python files with Micrograph classes")
-    return dict(sorted((cls.name(), cls) for file in files for cls in _micrographs(file, folder)))
+    return {".".join(_inside(file, folder)): file for file in files}
+
+
+def may_select(glob: str, family: str) -> bool:
+    """May the glob select a name of this family? What stands before its first wildcard says so."""
+    literal, inside = WILDCARD.split(glob, maxsplit=1)[0], f"{family}."
+    return literal.startswith(inside) or inside.startswith(literal)
+
+
+def in_one_of(glob: str, names: Collection[str]) -> bool:
+    """May the glob select a name of one of these families?"""
+    if not WILDCARD.search(glob):
+        return glob.rpartition(".")[0] in names
+    return any(may_select(glob, family) for family in names)
 
 
 def find(name: str, folder: Path | str | None = None) -> type[Micrograph]:
@@ -70,8 +93,12 @@ def _first_problem(library: Mapping[str, type[Micrograph]]) -> str:
     return ""
 
 
+def _inside(file: Path, folder: Path) -> tuple[str, ...]:
+    return file.relative_to(folder).with_suffix("").parts if folder.suffix != ".py" else (file.stem,)
+
+
 def _import(file: Path, folder: Path) -> ModuleType:
-    inside = file.relative_to(folder).with_suffix("").parts if folder.suffix != ".py" else (file.stem,)
+    inside = _inside(file, folder)
     name = ".".join((PACKAGE, *inside))
     if (known := sys.modules.get(name)) is not None and getattr(known, "__file__", None) == str(file):
         return known

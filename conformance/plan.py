@@ -94,9 +94,13 @@ def select_cells(
         if name not in known:
             raise unknown("stage", name, known)
     chosen = select_places(backend_names, target_names)
-    micrographs = library.load(folder)
+    globs = list(globs)
+    micrographs = library.load(folder, globs or ["*"])
     if globs:
-        names = select(micrographs, globs, "micrograph")
+        try:
+            names = select(micrographs, globs, "micrograph")
+        except UsageError:
+            names = select(library.load(folder), globs, "micrograph")  # the name that is nearest may be in any file
     else:
         names = core.of(micrographs) if folder is None else list(micrographs)
     if folder is not None:  # ours are run in eager by the tests
