@@ -106,7 +106,9 @@ def _import(file: Path, folder: Path) -> ModuleType:
     assert spec and spec.loader
     module = importlib.util.module_from_spec(spec)
     root = folder.parent if folder.suffix == ".py" else folder
-    for depth in range(len(inside)):  # packages, so that a class is found by its module's name: by a process forked before this import, too
+    for depth in range(
+        len(inside)
+    ):  # packages, so that a class is found by its module's name: by a process forked before this import, too
         package = ".".join((PACKAGE, *inside[:depth]))
         where = str(root.joinpath(*inside[:depth]))
         sys.modules.setdefault(package, ModuleType(package)).__path__ = [where]  # type: ignore[attr-defined]

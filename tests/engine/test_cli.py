@@ -172,6 +172,7 @@ def test_a_crash_is_an_error_a_hang_a_timeout_and_the_run_goes_on(tmp_path: Path
     assert "Traceback" not in done.stderr
 
 
+@pytest.mark.slow  # tests/chaos kills the controller of smaller runs
 def test_a_killed_run_is_resumed_where_it_was(tmp_path: Path, env: dict[str, str]) -> None:
     path = tmp_path / "r.jsonl"
     args = command(tmp_path, "-n", "1", "-m", "small.[l-s]*", "--record", str(path))

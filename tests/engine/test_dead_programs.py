@@ -47,7 +47,6 @@ def verdicts(folder: Path, plugin: str, *micrographs: str) -> dict[str, dict[str
     env = os.environ | {
         "PYTHONPATH": f"{paths.PACKAGE.parent}{os.pathsep}{folder}",
         "MARK": str(folder / "mark"),
-        "CONFORMANCE_HOME": str(folder / "home"),
     }
     command = [
         sys.executable,
@@ -84,7 +83,9 @@ def test_a_kernel_that_ends_the_process_is_codegens_fault(tmp_path: Path) -> Non
     assert words(found["pointwise.broadcast"]) == ["pass"] * 7
 
 
-@pytest.mark.parametrize("plugin", [AROUND_THE_PROGRAM, ONCE], ids=["always", "once"])
+@pytest.mark.parametrize(
+    "plugin", [AROUND_THE_PROGRAM, pytest.param(ONCE, marks=pytest.mark.slow)], ids=["always", "once"]
+)
 def test_a_call_that_ends_the_process_is_the_runtimes_fault(tmp_path: Path, plugin: str) -> None:
     """In a program that eager refuses, too: its earlier forms refuse it as eager does, and that excuses nothing."""
     micrograph = "pointwise.chain" if plugin is ONCE else "upstream.validation.gather_negative"

@@ -156,7 +156,8 @@ def test_pinned_examples_are_micrographs(kept: Path) -> None:
     assert all((a == b).all() for a, b in zip(made.example(0), made.example(0), strict=True))
 
 
-@pytest.mark.parametrize("size", [3, 300])  # written out; drawn anew, for eager and for the compiler
+# Written out; drawn anew, for eager and for the compiler.
+@pytest.mark.parametrize("size", [3, pytest.param(300, marks=pytest.mark.slow)])
 def test_the_repro_needs_only_torch(kept: Path, size: int) -> None:
     calls = (replace(ODD.calls[0], dims={"b": 2, "n": size}),) * 2
     text = script(finding_of(replace(ODD, calls=calls), WRONG, "inductor", "cpu"))

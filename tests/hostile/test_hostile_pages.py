@@ -203,8 +203,25 @@ def test_annotations_stay_one_command_a_line(records: list[Path]) -> None:
     assert command("error", "a\nb::c%", title="x,y:z") == "::error title=x%2Cy%3Az::a b::c%25"
 
 
-@pytest.mark.parametrize("encoding", ["utf-8", "ascii", "latin-1"])
-@pytest.mark.parametrize("width", [20, 60, 200])
+@pytest.mark.parametrize(
+    ("width", "encoding"),
+    [
+        (20, "utf-8"),
+        (60, "ascii"),
+        (200, "latin-1"),
+        *(
+            pytest.param(width, encoding, marks=pytest.mark.slow)
+            for width, encoding in (
+                (20, "ascii"),
+                (20, "latin-1"),
+                (60, "utf-8"),
+                (60, "latin-1"),
+                (200, "utf-8"),
+                (200, "ascii"),
+            )
+        ),
+    ],
+)
 def test_the_terminal_gets_no_control_characters(records: list[Path], width: int, encoding: str) -> None:
     old, new = load(records)
     before, after, _ = sides(old, new)
