@@ -82,6 +82,7 @@ LAID_OUT = (  # cuFFT, cuDNN and cuSOLVER have layouts of their own; kernels of 
     aten.max_unpool2d.default,
     aten.upsample_bilinear2d.default,
     aten.pixel_shuffle.default,
+    aten.nonzero_static.default,
 )
 NORMS = (  # means and deviations are float32 on a GPU
     aten.native_batch_norm.default,

@@ -15,6 +15,8 @@ from typing import Any
 
 import torch
 
+from conformance.errors import first_line
+from conformance.headless.errors import NotInterpretable
 from conformance.headless.seam import seam
 from conformance.torch_seam import base_of, storage_key
 
@@ -59,7 +61,13 @@ def on_device(tensor: torch.Tensor) -> torch.Tensor:
 
 
 def on_host(tensor: torch.Tensor) -> torch.Tensor:
-    return _tensor_on(mirrored(tensor.untyped_storage(), DLPACK_CPU), tensor) if tensor.is_cuda else tensor
+    if not tensor.is_cuda:
+        return tensor
+    try:
+        storage = tensor.untyped_storage()
+    except NotImplementedError as error:  # one of vmap's, which holds another tensor
+        raise NotInterpretable(first_line(error)) from error
+    return _tensor_on(mirrored(storage, DLPACK_CPU), tensor)
 
 
 def with_own_memory(tensor: torch.Tensor) -> torch.Tensor:

@@ -191,6 +191,7 @@ _REAL_DRIVER = re.compile(r"CUDA driver version is insufficient|Found no NVIDIA 
 _TWO_DEVICES = re.compile(
     r"two different devices|at least two devices|expected device cuda(:\d+)? but got (device )?cpu"
 )
+_CPU_ALONE = re.compile(r"\S+ is only implemented for CPU tensors")
 _HELD_HERE = "the raw Tensor object is already associated to a python object"
 
 
@@ -216,6 +217,8 @@ def _beyond_description(compiled: bool) -> Iterator[None]:
         said = _said(error)
         if _HELD_HERE in said:
             raise NotInterpretable("the program makes a tensor of a class of its own of one of the GPU's") from error
+        if (alone := _CPU_ALONE.search(said)) is not None:
+            raise NotInterpretable(f"a GPU has no such operator: {alone[0]}") from error
         if NOT_RESIZABLE in said:
             raise NotInterpretable(
                 "the program resizes memory of the GPU: here it is memory of another tensor"
