@@ -93,6 +93,7 @@ def test_a_process_that_died_is_a_finding_of_the_next_session(kept: Path, monkey
     assert "signal 11" in found[0].detail
 
 
+@pytest.mark.slow  # half a minute, most of it imports
 def test_a_process_that_lost_its_gpu_ends_and_another_goes_on(kept: Path) -> None:
     options = "-b lying -m pointwise.chain --plugin tests.fuzz.faulty_backends --no-guards --profile ci --json"
     env = {**os.environ, "LYING_FAULT": "lost gpu", "CONFORMANCE_HOME": str(kept)}

@@ -19,10 +19,11 @@ from conformance.headless.kernel import Kernel, notable
 from conformance.headless.libdevice import FUNCTIONS
 from conformance.headless.program import Program
 from conformance.headless.seam import triton
-from conformance.library import load
+from conformance.library import find, load
 from conformance.session import results_here
 from conformance.stage import Stage
 from conformance.target import DEVICES, Target
+from conformance.verdict import Verdict
 
 SM90 = Target("sm_90")
 
@@ -193,7 +194,8 @@ class Decomposed(nn.Module):
 class Padded(nn.Module):
     def forward(self, x: torch.Tensor) -> tuple[torch.Tensor, ...]:
         resized = torch.nn.functional.interpolate(x, scale_factor=2, mode="bilinear")
-        return torch.nn.functional.pad(x, (1, 1), mode="reflect"), resized, torch.nonzero(x > 1)
+        places = torch.nonzero(x > 1), torch.nonzero_static(x > 1, size=5)
+        return torch.nn.functional.pad(x, (1, 1), mode="reflect"), resized, *places
 
 
 class Normed(nn.Module):
@@ -229,6 +231,27 @@ def test_a_call_that_needs_the_driver_is_said_to_be_beyond_us() -> None:
     seam.reset()
     said = oracle.run(Program(Fetched(), SM90), (torch.ones(3, 4),)).error
     assert said is None or isinstance(said, NotInterpretable), said
+
+
+class Diagonals(nn.Module):
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        return torch.sparse.spdiags(x, torch.tensor([0, -1]), (4, 4)).to_dense()
+
+
+def test_what_a_gpu_has_not_is_not_blamed_on_the_compiler() -> None:
+    seam.reset()
+    said = oracle.run(Program(Diagonals(), SM90), (torch.arange(8.0).view(2, 4),)).error
+    assert said is None or isinstance(said, NotInterpretable), said
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    "name", ["upstream.pairs_of_any_size.pairs", "upstream.derivatives_inside.forward_jacobian_of_each_number"]
+)
+def test_a_right_program_of_odd_layouts_and_tensors_raises_no_alarm(name: str) -> None:
+    """One gets memory whose layout a GPU chooses; the other hands us tensors of vmap's, which hold another."""
+    found = results_here(find(name), backends.get("inductor"), SM90)
+    assert not {stage: said.reason for stage, said in found.items() if said.verdict in (Verdict.FAIL, Verdict.ERROR)}
 
 
 class Trained(nn.Module):

@@ -78,6 +78,7 @@ def examined(path: Callable[[str], str], keys: list[str]) -> dict[str, dict[Stag
     return found
 
 
+@pytest.mark.slow  # as tests/headless/test_seam.py, with another compiler
 def test_the_other_stages_are_still_observed() -> None:
     """One name for each set of stages."""
     one_each = {

@@ -104,6 +104,7 @@ def test_an_expectation_that_matches_nothing_fails_the_run(small: Small, command
     )
 
 
+@pytest.mark.slow  # a quarter of a minute of imports
 def test_this_interpreter_says_what_it_has() -> None:
     python = open_interpreter(None)
     assert python.packages["torch"] == python.torch and python.gpus >= 0
