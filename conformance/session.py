@@ -71,7 +71,8 @@ class Session:
 
     def __post_init__(self) -> None:
         torch.set_num_threads(1)  # in this process, too: it may be forked for a server
-        self.micrographs = library.load(self.plan.micrographs, {cell.micrograph for cell in self.plan.cells})
+        asked = {cell.micrograph for cell in self.plan.cells} or {"*"}  # a sweep's worker is told its cases later
+        self.micrographs = library.load(self.plan.micrographs, asked)
         self.expected = expectations.load(self.plan.expectations, environment.versions())
         baseline = Baseline(environment.environment()) if self.plan.baseline else None
         self.judge = Judge(self.expected, baseline)

@@ -69,3 +69,8 @@ def test_an_expectation_for_no_micrograph_is_refused_as_far_as_it_is_known(
             Session(plan)
     else:
         Session(plan)
+
+
+def test_a_session_that_is_told_its_cases_later_knows_every_micrograph() -> None:
+    """As a sweep's worker is."""
+    assert Session(Plan((), None, None, baseline=False)).micrographs.keys() == library.load().keys()
