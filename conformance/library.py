@@ -29,9 +29,9 @@ def load(folder: Path | str | None = None, globs: Iterable[str] = ("*",)) -> dic
     too: `upstream/mutation.py` holds the family `mutation` of `upstream.mutation`. Files that hold nothing that one of the globs can
     select are not imported: all of them take seconds."""
     folder = paths.micrographs() if folder is None else Path(folder)
-    globs = list(globs)
-    files = [file for family, file in families(folder).items() if any(may_select(glob, family) for glob in globs)]
-    return dict(sorted((cls.name(), cls) for file in files for cls in _micrographs(file, folder)))
+    files = families(folder)
+    wanted = [files[family] for family in families_of(globs, files)]
+    return dict(sorted((cls.name(), cls) for file in wanted for cls in _micrographs(file, folder)))
 
 
 def families(folder: Path | str | None = None) -> dict[str, Path]:
@@ -49,11 +49,13 @@ def may_select(glob: str, family: str) -> bool:
     return literal.startswith(inside) or inside.startswith(literal)
 
 
-def in_one_of(glob: str, names: Collection[str]) -> bool:
-    """May the glob select a name of one of these families?"""
-    if not WILDCARD.search(glob):
-        return glob.rpartition(".")[0] in names
-    return any(may_select(glob, family) for family in names)
+def families_of(globs: Iterable[str], known: Collection[str]) -> list[str]:
+    """Those of the known families of which one of the globs may select a name. A whole name is of one family: a run of the core has a
+    thousand names, and there are three hundred families."""
+    globs = set(globs)
+    patterns = {glob for glob in globs if WILDCARD.search(glob)}
+    named = {name.rpartition(".")[0] for name in globs - patterns}
+    return [family for family in known if family in named or any(may_select(glob, family) for glob in patterns)]
 
 
 def find(name: str, folder: Path | str | None = None) -> type[Micrograph]:
@@ -106,9 +108,8 @@ def _import(file: Path, folder: Path) -> ModuleType:
     assert spec and spec.loader
     module = importlib.util.module_from_spec(spec)
     root = folder.parent if folder.suffix == ".py" else folder
-    for depth in range(
-        len(inside)
-    ):  # packages, so that a class is found by its module's name: by a process forked before this import, too
+    # Packages, so that a class is found by its module's name: by a process that was forked before this import, too.
+    for depth in range(len(inside)):
         package = ".".join((PACKAGE, *inside[:depth]))
         where = str(root.joinpath(*inside[:depth]))
         sys.modules.setdefault(package, ModuleType(package)).__path__ = [where]  # type: ignore[attr-defined]

@@ -85,9 +85,8 @@ class Micrograph(nn.Module):
     def build(cls, seed: int = 0) -> Micrograph:
         """A fresh module, the same every time."""
         with torch.random.fork_rng(devices=[]):
-            torch.default_generator.manual_seed(
-                seed
-            )  # modules are made on the CPU; `torch.manual_seed` would draw a traceback for the GPU
+            # Modules are made on the CPU; `torch.manual_seed` would draw a traceback for the GPU.
+            torch.default_generator.manual_seed(seed)
             module = cls()
         return module.train(any(isinstance(spec, Tensor) and spec.grad for spec in cls.inputs))
 

@@ -87,9 +87,8 @@ class Session:
         targets = {name: backends.get(name).targets() for name in backends.names()}
         others = library.families().keys() - {micrograph.family() for micrograph in self.micrographs.values()}
         for entry in self.expected.unmatched(targets, self.micrographs):
-            if library.in_one_of(entry.micrograph, others):
-                continue
-            raise UsageError(f"{entry.source} matches no cell: {entry.cell!r}; mend or remove it")
+            if not library.families_of([entry.micrograph], others):
+                raise UsageError(f"{entry.source} matches no cell: {entry.cell!r}; mend or remove it")
 
     # -------------------------------------------------------------------------------------------------- running
 

@@ -85,10 +85,9 @@ def _written(func: Any, args: tuple, kwargs: dict) -> set[int]:
 def _with_branches(func: Any, args: tuple, kwargs: dict) -> Any:
     """Control flow computes nothing itself: what its branches and bodies call is done here again."""
     if func.name() == "invoke_subgraph":  # its own kernel refuses to run under a mode
-        region, _, *operands = args
-        with Host():
-            return region(*operands)
-    plain = func.py_kernels.get(seam.dispatch_keys.CompositeExplicitAutograd)
+        plain, args = args[0], args[2:]
+    else:
+        plain = func.py_kernels.get(seam.dispatch_keys.CompositeExplicitAutograd)
     if plain is None:
         raise NotInterpretable(f"the higher order operator {func.name()}")
     with Host():

@@ -31,7 +31,7 @@ def test_what_is_expected_links_to_the_report() -> None:
     """An entry whose link is an issue of a micrograph that names reports links to one of them."""
     reports = upstream()
     for entry in expectations.load().entries:
-        wanted = entry.cell.split("/", 3)[3]
+        wanted = entry.micrograph
         number = re.search(r"/(?:issues|pull)/(\d+)$", entry.url)
         for name in ([wanted] if wanted in reports else fnmatch.filter(reports, wanted)) if number else ():
             if reports[name]:
