@@ -20,6 +20,8 @@ from conformance.record import SCHEMA
 from conformance.revision import commit, digest, revision
 
 WATCHED = ("TORCH", "PYTORCH", "TRITON", "CUDA", "OMP", "MKL", "CXX", "CC", "TRTLLM", "AD_")
+# Modules that produce facts, whatever the backend.
+MEASURING = ("examine", "further_calls", "graphs", "inputs", "ladder", "layouts", "seam", "trace")
 
 
 @cache
@@ -55,9 +57,7 @@ def versions(env: Mapping[str, Any] | None = None) -> dict[str, str]:
 @cache
 def producers() -> dict[str, str]:
     """For each backend, a digest of the code that produces its facts: facts of two records are comparable where it is the same."""
-    shared = [
-        paths.PACKAGE / name for name in ("examine.py", "graphs.py", "inputs.py", "layouts.py", "seam.py", "trace.py")
-    ]
+    shared = [paths.PACKAGE / f"{name}.py" for name in MEASURING]
     shared += paths.PACKAGE.glob("oracle/*.py")
     found = {}
     for name in backends.names():

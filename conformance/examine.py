@@ -2,32 +2,24 @@
 
     trace = examine(Case(micrograph, target), backend, stages)
 
-The only thing that is decided here is which stage a difference from eager belongs to: the *ladder* runs the program as of each stage
-in place of the compiled one, and the first that differs is the stage at fault.
+Here are the steps of a compile and its first call; further_calls.py has the calls after it. The only thing that is decided while
+measuring is which stage a difference from eager belongs to: ladder.py.
 """
 
 from __future__ import annotations
 
 import time
 from collections.abc import Callable, Collection
-from contextlib import nullcontext
-from dataclasses import replace
-from itertools import islice
-from typing import Any
-
-import torch
 
 from conformance import oracle
 from conformance.backends.base import Backend, CannotRun, Case, Compiled
-from conformance.checks.measured import LADDER, REPLAYED
+from conformance.checks.measured import LADDER
 from conformance.errors import NotInEager, UsageError, first_line
-from conformance.replay import Replays
+from conformance.further_calls import FurtherCalls
+from conformance.ladder import GRAPH_STAGES, Ladder
 from conformance.stage import STAGES, Stage
 from conformance.trace import Observation, Trace
 from conformance.verdict import Finding, Kind
-
-FURTHER_CALLS = 3  # calls with values of their own, after the first three
-GRAPH_STAGES = STAGES[: Stage.RUNTIME.order]
 
 Stop = Callable[[Trace], bool]
 Progress = Callable[[Stage], None]
@@ -51,7 +43,7 @@ def examine(
     return kind(case, backend, stages, stop, progress, careful).trace()
 
 
-class Examination:
+class Examination(Ladder):
     """The steps of one compile, in the order that disturbs it least."""
 
     def __init__(
@@ -63,19 +55,12 @@ class Examination:
         progress: Progress = lambda stage: None,
         careful: Tell | None = None,
     ) -> None:
-        self.case, self.backend, self.stop, self.progress, self.careful = case, backend, stop, progress, careful
-        self.stages = tuple(stage for stage in STAGES if stage in stages)
-        self.module = case.module()
-        self.random = case.micrograph.contract.runtime.random
-        reasons = dict(backend.unavailable(case.target))
-        self.found = Trace(case.micrograph.name(), backend.name, case.target.name, self.stages, unavailable=reasons)
-        self._ran_in_eager = False
-        self._compiled_module: Any = None
+        super().__init__(case, backend, stages)
+        self.stop, self.progress, self.careful = stop, progress, careful
         self._working_on, self._since = Stage.CAPTURE, time.perf_counter()
         self._times: dict[Stage, float] = {}
-        self._follow = (
-            True  # is a stage that the compiler comes to the one that is worked on? Not while probes compile again
-        )
+        # Is a stage that the compiler comes to the one that is worked on? Not while probes compile again.
+        self._follow = True
 
     def trace(self) -> Trace:
         if all(stage in self.found.unavailable for stage in self.stages):
@@ -222,7 +207,7 @@ class Examination:
         if crashed is None or error is None:
             return False
         if crashed is Stage.RUNTIME:  # it compiled, so that its earlier forms can say where it went wrong
-            crashed = self._ladder(compiled, 0, ref, [])[0]
+            crashed = self._first_wrong(compiled, 0, ref, [])[0]
         seen = self.found.at(crashed)
         excuse = seen.take_back()
         if seen.verdict is None:
@@ -236,23 +221,6 @@ class Examination:
             self._follow = False
             self.found[Stage.CAPTURE].facts |= compiled.recapture()
 
-    def reference(self, seed: int, **sizes: int) -> oracle.Reference:
-        return self._reference_of(self.case.inputs(seed, **sizes))
-
-    def _reference_of(self, inputs: tuple[Any, ...]) -> oracle.Reference:
-        fn = self.backend.eager(self.case, self.module)
-        ref = oracle.reference(self.module, inputs, random=self.random, calls=self.case.micrograph.steps, fn=fn)
-        if ref.eager.error is not None and self._ran_in_eager:
-            raise RuntimeError(f"eager itself does not run any more: {first_line(ref.eager.error)}")
-        if ref.eager.error is not None:
-            raise NotInEager(f"eager itself does not run it: {first_line(ref.eager.error)}")
-        self._ran_in_eager = True
-        return ref
-
-    def call(self, fn: Any, seed: int, **sizes: int) -> oracle.Outcome:
-        module = fn.module if isinstance(fn, Compiled) else self._compiled_module
-        return oracle.run(fn, self.case.inputs(seed, **sizes), module, calls=self.case.micrograph.steps)
-
     def _observe(self, compiled: Compiled, stage: Stage) -> None:
         self._at(stage)
         self._follow = stage is not Stage.CACHE
@@ -262,197 +230,13 @@ class Examination:
             seen = _crash(error)
         self.found.observations[stage] = seen
 
-    # ------------------------------------------------------------------------------------------------ runtime
-
     def _runtime(self, compiled: Compiled, first: oracle.Outcome, ref: oracle.Reference) -> None:
         """The answer, then again: other values, the first ones once more, other sizes."""
         self._observe(compiled, Stage.RUNTIME)
         seen = self.found[Stage.RUNTIME]
         seen.facts |= oracle.signature(first) | {"mutates": oracle.mutated(first, self.case.inputs(0))}
-        if not self._differs(compiled, 0, first, ref, "first call") and Stage.RUNTIME in self.stages:
-            self._further_calls(compiled, first, ref)
-
-    def _further_calls(self, compiled: Compiled, first: oracle.Outcome, ref: oracle.Reference) -> None:
-        seen = self.found[Stage.RUNTIME]
-        second = self.call(compiled, 1)
-        if self._differs(compiled, 1, second, self.reference(1), "second call, other values"):
-            return
-        if compiled.outputs_persist:  # now: a third call with the first values would put them back
-            seen.facts["overwritten"] = _overwritten(first, "first")
-        before = compiled.compiles()
-        if self._differs(
-            compiled, 0, self.call(compiled, 0), ref, "third call, the first values again", _when_replayed(compiled)
-        ):
-            return
-        if compiled.compiles() > before:
-            self._recompiled("the third call, which is like the first", compiled.compiles() - before)
-        if self._more_calls(compiled, first, second) or self._beside(compiled, ref):
-            return
-        if self._replays(compiled) or self._contexts(compiled, ref):
-            return
-        self._sizes(compiled)
-        seen.facts |= compiled.afterwards()
-
-    def _more_calls(self, compiled: Compiled, first: oracle.Outcome, second: oracle.Outcome) -> bool:
-        """What alternates, or takes over after a while: storage of outputs, a variant of the program."""
-        for seed in range(2, 2 + FURTHER_CALLS):
-            outcome, ref = self.call(compiled, seed), self.reference(seed)
-            if self._differs(compiled, seed, outcome, ref, f"call {seed + 2}, other values", _when_replayed(compiled)):
-                return True
-        if compiled.outputs_persist:
-            self.found[Stage.RUNTIME].facts["overwritten"] += _overwritten(first, "first") + _overwritten(
-                second, "second"
-            )
-        return False
-
-    def _beside(self, compiled: Compiled, alone: oracle.Reference) -> bool:
-        """Two calls, and only then the gradients of the first: what it saved for them must still be there."""
-        inputs = self.case.inputs(0)
-        wants_grad = any(isinstance(x, torch.Tensor) and x.requires_grad for x in inputs)
-        if self.random or not compiled.outputs_persist or not wants_grad:
-            return False
-        eager = Beside(self.backend.eager(self.case, self.module), self.case.inputs(1))
-        ref = oracle.reference(self.module, inputs, random=True, calls=self.case.micrograph.steps, fn=eager)
-        if alone.exact is not None:  # the same answer; its state is of one call, where two are made
-            ref = oracle.Reference(ref.eager, replace(alone.exact, state={}))
-        found = oracle.compare(self.call(Beside(compiled, self.case.inputs(1)), 0), ref)
-        # Each call alone was right, so that no earlier form of the program is to blame.
-        runtime = self.found[Stage.RUNTIME]
-        runtime.findings += [Finding(d.kind, LADDER, f"gradients after another call: {d}") for d in found[:3]]
-        return bool(found)
-
-    def _replays(self, compiled: Compiled) -> bool:
-        """Many more calls where what runs is a recording: each with values of its own, and then as callers use one."""
-        for seed in range(2, 2 + compiled.replays):
-            outcome, ref = self.call(compiled, seed), self.reference(seed)
-            if self._differs(compiled, seed, outcome, ref, f"replay {seed}", kind=Kind.REPLAY_MISMATCH):
-                return True
-        if not compiled.replays:
-            return False
-        replays = Replays(
-            compiled, self.case, compiled.module, self._reference_of, compiled.next_call, compiled.outputs_persist
-        )
-        found = list(islice(replays.habits(), 3))
-        # Calls with new inputs were right, so that no earlier form of the program is to blame.
-        self.found[Stage.RUNTIME].findings += [
-            Finding(Kind.REPLAY_MISMATCH, REPLAYED, f"{when}: {difference}") for when, difference in found
-        ]
-        return bool(found)
-
-    def _contexts(self, compiled: Compiled, ref: oracle.Reference) -> bool:
-        """The same call in other surroundings: on another stream, with inputs that arrive late."""
-        for name, context in compiled.execution_contexts().items():
-            with context():
-                outcome = self.call(compiled, 0)
-            if self._differs(compiled, 0, outcome, ref, name):
-                return True
-        return False
-
-    def _sizes(self, compiled: Compiled) -> None:
-        """Every size that a dynamic dim may take, by the same program."""
-        for dim in self.case.micrograph.contract.capture.dynamic:
-            size = self.case.micrograph.dims[dim]
-            for seed, value in enumerate((size + 2, max(size - 1, 2), 2 * size + 1), 2):
-                before = compiled.compiles()
-                outcome, ref = self.call(compiled, seed, **{dim: value}), self.reference(seed, **{dim: value})
-                if self._differs(compiled, seed, outcome, ref, f"{dim} = {value}", None, **{dim: value}):
-                    return
-                if compiled.compiles() > before:
-                    self._recompiled(
-                        f"{dim} = {value}, though the dim was marked dynamic", compiled.compiles() - before
-                    )
-
-    def _recompiled(self, when: str, count: int) -> None:
-        """A needless capture shows at run time, but capturing is the capture stage's."""
-        self.found.at(Stage.CAPTURE).facts.setdefault("recompiled_at", {})[when] = count
-
-    # ------------------------------------------------------------------------------------------------- ladder
-
-    def _differs(
-        self,
-        compiled: Compiled,
-        seed: int,
-        outcome: oracle.Outcome,
-        ref: oracle.Reference,
-        when: str,
-        kind: Kind | None = None,
-        **sizes: int,
-    ) -> bool:
-        """Does the outcome differ from eager? Then the first stage whose program differs too is at fault."""
-        differences = oracle.compare(outcome, ref)
-        if not differences:
-            return False
-        stage, found = self._ladder(compiled, seed, ref, differences, **sizes)
-        details = [Finding((not found and kind) or d.kind, LADDER, f"{when}: {d}") for d in (found or differences)[:3]]
-        self._blame(stage, details)
-        return True
-
-    def _climb(self, compiled: Compiled, seed: int, ref: oracle.Reference) -> None:
-        """Where the program itself cannot run here, its earlier forms still can."""
-        stage, found = self._ladder(compiled, seed, ref, [])
-        if found:
-            self._blame(stage, [Finding(d.kind, LADDER, str(d)) for d in found[:3]])
-
-    def _blame(self, stage: Stage, findings: list[Finding]) -> None:
-        seen = self.found.at(stage)
-        seen.take_back()
-        seen.findings += findings
-
-    def _ladder(
-        self, compiled: Compiled, seed: int, ref: oracle.Reference, wrong: list[oracle.Difference], **sizes: int
-    ) -> tuple[Stage, list[oracle.Difference]]:
-        """The first stage whose program differs from eager, and in what; the runtime stage if none of the earlier ones does. `wrong` is how
-        the compiled program differs, as far as it could run."""
-        for stage in GRAPH_STAGES:
-            program = compiled.at(stage)
-            if program is None or stage not in self.found.observations:
-                continue
-            outcome = self.call(program, seed, **sizes)
-            if isinstance(outcome.error, CannotRun):
-                continue
-            found = self._compared(stage, outcome, ref, wrong)
-            if found and stage is Stage.CODEGEN and self._right_unfused(compiled, seed, ref, **sizes):
-                return Stage.FUSION, found
-            if found:
-                return compiled.at_fault(stage, found, ref), found
-        return Stage.RUNTIME, []
-
-    def _compared(
-        self, stage: Stage, outcome: oracle.Outcome, ref: oracle.Reference, wrong: list[oracle.Difference]
-    ) -> list[oracle.Difference]:
-        """How what a stage gave differs from eager: the generated program wholly, an earlier form as far as it answers for the program."""
-        return oracle.compare(outcome, ref) if stage is Stage.CODEGEN else oracle.compare_form(outcome, ref, wrong)
-
-    def _right_unfused(self, compiled: Compiled, seed: int, ref: oracle.Reference, **sizes: int) -> bool:
-        program = compiled.unfused()
-        if program is not None and sizes:
-            self.call(program, 0)  # a program that was made for the first sizes is what went wrong at these
-        return program is not None and not oracle.compare(self.call(program, seed, **sizes), ref)
-
-
-class Beside:
-    """A call with another one right after it; the answer is the first one's."""
-
-    def __init__(self, fn: Any, others: tuple[Any, ...]) -> None:
-        self.fn, self.others = fn, others
-        self.around_backward = getattr(fn, "around_backward", nullcontext)
-
-    def __call__(self, *inputs: Any) -> Any:
-        result = self.fn(*inputs)
-        self.kept = self.fn(*self.others)
-        return result
-
-
-def _when_replayed(compiled: Compiled) -> Kind | None:
-    """What a difference is called from the third call on, where no earlier form of the program differs: by then a recording runs, if the
-    backend makes one."""
-    return Kind.REPLAY_MISMATCH if compiled.replays else None
-
-
-def _overwritten(outcome: oracle.Outcome, which: str) -> list[str]:
-    """Outputs of an earlier call that a later one changed. What shares with the module's state changes with it."""
-    lost = [d for d in oracle.survived(outcome) if not outcome.shares[int(d.where.split()[1])].startswith("state")]
-    return [f"the {which} call's {difference}" for difference in lost]
+        if not self.differs(compiled, 0, first, ref, "first call") and Stage.RUNTIME in self.stages:
+            FurtherCalls(self, compiled, first, ref).make()
 
 
 def _crash(error: BaseException) -> Observation:

@@ -11,7 +11,8 @@ from typing import Any
 from conformance import oracle, scenario
 from conformance.backends.base import CannotRun, Compiled
 from conformance.errors import NotInEager, first_line
-from conformance.examine import GRAPH_STAGES, Examination
+from conformance.examine import Examination
+from conformance.ladder import GRAPH_STAGES
 from conformance.stage import STAGES, Stage
 
 SEEDS = (0, 1)  # the scenario is played with two sets of values
@@ -88,7 +89,7 @@ class ScenarioExamination(Examination):
         seen.facts |= oracle.signature(first)
         for seed in SEEDS:
             outcome, ref = (first, ref) if seed == SEEDS[0] else (self._play(compiled, seed), self.reference(seed))
-            if self._differs(compiled, seed, outcome, ref, f"play {seed + 1}"):
+            if self.differs(compiled, seed, outcome, ref, f"play {seed + 1}"):
                 return
 
     def _recapture(self, compiled: Compiled) -> None:
@@ -97,7 +98,7 @@ class ScenarioExamination(Examination):
     def _climb(self, compiled: Compiled, seed: int, ref: oracle.Reference) -> None:
         """A program that cannot be played as it is cannot be played in its earlier forms either."""
 
-    def _ladder(
+    def _first_wrong(
         self, compiled: Compiled, seed: int, ref: oracle.Reference, wrong: list[oracle.Difference], **sizes: int
     ) -> tuple[Stage, list[oracle.Difference]]:
         """The first stage whose form of the program differs from eager over the whole scenario."""

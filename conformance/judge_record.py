@@ -20,7 +20,8 @@ from conformance.expectations import Expectations
 from conformance.judge import blocked_by, expected, verdict_of
 from conformance.micrograph import Micrograph
 from conformance.ops.words import PREFIX
-from conformance.record import VERDICTS, Run, Writer, is_unexpected, read
+from conformance.record import VERDICTS, Run, is_unexpected, read
+from conformance.record_writer import Writer
 from conformance.trace import Observation
 from conformance.verdict import Finding, Verdict
 

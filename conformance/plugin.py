@@ -21,7 +21,8 @@ from conformance.judge import Result
 from conformance.measure import CaseServer
 from conformance.plan import Plan, PlannedCase, select_cells, select_places
 from conformance.plugins import announce
-from conformance.record import Writer, is_unexpected
+from conformance.record import is_unexpected
+from conformance.record_writer import Writer
 from conformance.session import Ended, Session
 from conformance.stage import STAGES, Stage
 from conformance.verdict import Verdict

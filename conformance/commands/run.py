@@ -18,7 +18,8 @@ from conformance.cell import Cell
 from conformance.errors import UsageError
 from conformance.plan import THREADS, Plan, cores, select_cells
 from conformance.plugins import load_plugins
-from conformance.record import Run, Writer, is_unexpected, read
+from conformance.record import Run, is_unexpected, read
+from conformance.record_writer import Writer
 from conformance.verdict import Verdict
 
 if TYPE_CHECKING:

@@ -40,11 +40,11 @@ class Calls(Examination):
     count = 1
 
     def _runtime(self, compiled: Any, first: Any, ref: Any) -> None:
-        if self._differs(compiled, 0, first, ref, "call 1"):
+        if self.differs(compiled, 0, first, ref, "call 1"):
             return
         for seed in range(1, self.count):
             outcome = self.call(compiled, seed)
-            if self._differs(compiled, seed, outcome, self.reference(seed), f"call {seed + 1}"):
+            if self.differs(compiled, seed, outcome, self.reference(seed), f"call {seed + 1}"):
                 return
 
 

@@ -183,7 +183,7 @@ def carry_out(sweep: Sweep, path: Path, resume: bool, workers: int | None, expec
     """Run what the record does not have yet; return the record."""
     from conformance import environment
     from conformance.plan import cores
-    from conformance.record import Writer
+    from conformance.record_writer import Writer
 
     expected = prepare(sweep, expected_in)
     writer = Writer(path, environment.header(["conformance", *sys.argv[1:]], expected.digest), resume=resume)

@@ -23,7 +23,7 @@ from conformance.judge import Judge
 from conformance.library import load
 from conformance.plan import THREADS
 from conformance.processes import Job, Pool
-from conformance.record import Writer
+from conformance.record_writer import Writer
 from conformance.report.cause import Cause
 from conformance.report.diff import compare, sides
 from conformance.report.facts import BOOKKEEPING

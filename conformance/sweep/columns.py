@@ -13,7 +13,9 @@ from typing import Any, Protocol
 import msgspec
 
 from conformance.errors import UsageError
-from conformance.record import Writer, is_unexpected, json_line
+from conformance.json_line import json_line
+from conformance.record import is_unexpected
+from conformance.record_writer import Writer
 from conformance.sweep.shards import Pile, Shard
 from conformance.sweep.spec import Environment, Work
 

@@ -17,8 +17,8 @@ from typing import Any, BinaryIO
 import msgspec
 
 from conformance.errors import UsageError, first_line
+from conformance.json_line import json_line
 from conformance.processes import die_with_parent
-from conformance.record import json_line
 from conformance.sweep.kinds import Kind, kind_of
 from conformance.sweep.spec import Work
 

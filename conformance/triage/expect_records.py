@@ -20,7 +20,8 @@ from packaging.version import InvalidVersion, Version
 from conformance import expectations
 from conformance.errors import UsageError
 from conformance.ops.words import operator_and_dtype, script_stem
-from conformance.record import Run, read, without_folders
+from conformance.record import Run, read
+from conformance.record_writer import without_folders
 from conformance.verdict import Verdict
 
 BAD = {"fail", "error", "fallback", "timeout", "xfail"}

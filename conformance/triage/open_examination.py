@@ -91,10 +91,10 @@ class Held(Examination):
         self._keeping.close()  # by now the first call is over: what later calls compile is not asked for
         super()._observe(compiled, stage)
 
-    def _differs(
+    def differs(
         self, compiled: Compiled, seed: int, outcome: Any, ref: Any, when: str, *args: Any, **sizes: Any
     ) -> bool:
-        found = super()._differs(compiled, seed, outcome, ref, when, *args, **sizes)
+        found = super().differs(compiled, seed, outcome, ref, when, *args, **sizes)
         self.first_call |= found and when == "first call"
         return found
 

@@ -16,7 +16,7 @@ from conformance import backends, expectations
 from conformance.backends.base import Case, HasRepro, Triaged
 from conformance.examine import Examination
 from conformance.judge import Judge, Result, is_wrong
-from conformance.record import without_folders
+from conformance.record_writer import without_folders
 from conformance.repro import Report, issue_text
 from conformance.session import results_here
 from conformance.stage import STAGES, Stage

@@ -14,7 +14,7 @@ from rich.console import Console
 from conformance import paths
 from conformance import record as records
 from conformance.errors import UsageError, unknown
-from conformance.record import Writer
+from conformance.record_writer import Writer
 from conformance.stage import STAGES
 from conformance.upstream import stage_map, summary
 from conformance.upstream.checkout import Checkout, check_map, open_checkout

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from conformance.record import without_folders
+from conformance.record_writer import without_folders
 from conformance.upstream.stage_map import Missing
 from conformance.verdict import Kind
 

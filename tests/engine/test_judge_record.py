@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from conformance import environment, expectations, record
+from conformance import environment, expectations, record, record_writer
 from conformance.cli import main
 from conformance.judge_record import judge_again, judged
 from conformance.library import load
@@ -31,7 +31,7 @@ def line(name: str, verdict: str, **more: Any) -> dict[str, Any]:
 
 
 def written(path: Path) -> Path:
-    writer = record.Writer(path, HEADER)
+    writer = record_writer.Writer(path, HEADER)
     for one in (
         line("runtime/inductor/cpu/mutation.add", "fail", findings=[LOST], reason=LOST["detail"]),
         line(
@@ -58,7 +58,7 @@ def folder(path: Path, text: str) -> Path:
 
 @pytest.mark.parametrize("said", [{}, {"said": {"verdict": "fallback", "reason": "no op was taken"}}])
 def test_an_expected_fallback_stays_one_and_is_unexpected_where_no_entry_names_it(said: dict, tmp_path: Path) -> None:
-    writer = record.Writer(path := tmp_path / "r.jsonl", HEADER)
+    writer = record_writer.Writer(path := tmp_path / "r.jsonl", HEADER)
     writer.add(line("fusion/inductor/cpu/views.left", "xfail", reason="known (no op was taken)", **said))
     writer.close()
     entry = '[[expect]]\ncell = "fusion/inductor/cpu/views.left"\nverdict = "fallback"\nurl = "https://example.org/1"\nwhy = "known"\n'
@@ -104,7 +104,7 @@ def test_taking_the_entry_away_gives_the_record_back(tmp_path: Path) -> None:
 def test_operators_fall_back_as_before_and_pass_where_the_form_that_fails_was_not_asked_for(
     argv: list[str], verdict: str, tmp_path: Path
 ) -> None:
-    writer = record.Writer(path := tmp_path / "r.jsonl", {**HEADER, "argv": argv})
+    writer = record_writer.Writer(path := tmp_path / "r.jsonl", {**HEADER, "argv": argv})
     writer.add(line("runtime/inductor/cpu/ops.take:int8", "fallback", reason="a graph break"))
     writer.add(line("runtime/inductor/cpu/ops.put:int8", "pass"))
     writer.close()

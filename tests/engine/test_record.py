@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from conformance import record
+from conformance import record, record_writer
 from conformance.errors import UsageError
 
 HEADER = {"schema": "conformance/1", "suite": "abc", "env": {"torch": "2.14.1"}}
@@ -19,20 +19,20 @@ def line(name: str, verdict: str = "pass") -> dict[str, object]:
 
 
 def test_a_cell_is_on_disk_as_soon_as_it_ended(tmp_path: Path) -> None:
-    writer = record.Writer(tmp_path / "r.jsonl", HEADER)
+    writer = record_writer.Writer(tmp_path / "r.jsonl", HEADER)
     writer.add(line("a.b"))
     assert list(record.read(tmp_path / "r.jsonl").cells) == ["runtime/eager/cpu/a.b"]
 
 
 def test_a_half_written_line_is_repaired_and_run_again(tmp_path: Path) -> None:
     path = tmp_path / "r.jsonl"
-    writer = record.Writer(path, HEADER)
+    writer = record_writer.Writer(path, HEADER)
     writer.add(line("a.b"))
     writer.close()
     with path.open("a") as file:
         file.write('{"cell": "runtime/eager/cpu/a.c", "verd')
     assert len(record.read(path).problems) == 1
-    again = record.Writer(path, HEADER, resume=True)
+    again = record_writer.Writer(path, HEADER, resume=True)
     assert again.repaired and list(again.done) == ["runtime/eager/cpu/a.b"]
     again.add(line("a.b", "fail"))
     again.add(line("a.c"))
@@ -45,9 +45,9 @@ def test_a_half_written_line_is_repaired_and_run_again(tmp_path: Path) -> None:
 
 
 def test_a_record_of_another_environment_is_not_resumed(tmp_path: Path) -> None:
-    record.Writer(tmp_path / "r.jsonl", HEADER).close()
+    record_writer.Writer(tmp_path / "r.jsonl", HEADER).close()
     with pytest.raises(UsageError, match="another env"):
-        record.Writer(tmp_path / "r.jsonl", {**HEADER, "env": {"torch": "2.15.0"}}, resume=True)
+        record_writer.Writer(tmp_path / "r.jsonl", {**HEADER, "env": {"torch": "2.15.0"}}, resume=True)
 
 
 @pytest.mark.parametrize(
@@ -75,8 +75,8 @@ def test_an_unknown_verdict_is_named_and_the_rest_is_shown(tmp_path: Path) -> No
 
 
 def test_texts_lie_beside_the_record_by_digest(tmp_path: Path) -> None:
-    key = record.keep_text(tmp_path / "r.texts", "graph \ud800")
-    assert record.keep_text(tmp_path / "r.texts", "graph \ud800") == key
+    key = record_writer.keep_text(tmp_path / "r.texts", "graph \ud800")
+    assert record_writer.keep_text(tmp_path / "r.texts", "graph \ud800") == key
     assert record.Run(tmp_path / "r.jsonl").text(key) is not None
 
 
@@ -84,7 +84,7 @@ def test_a_record_names_files_and_not_where_somebody_keeps_them(tmp_path: Path) 
     path = tmp_path / "r.jsonl"
     said = "Unsupported: call at /home/me/checkout/fixtures/micrographs/norm.py:12, see https://host.example/docs/a.py"
     kept = "Unsupported: call at norm.py:12, see https://host.example/docs/a.py"
-    writer = record.Writer(path, HEADER)
+    writer = record_writer.Writer(path, HEADER)
     findings = [{"kind": "crash", "detail": said}]
     writer.add({**line("a.b"), "reason": said, "findings": findings, "observation": {"break_reasons": [said]}})
     writer.close()
@@ -99,7 +99,7 @@ def compressed(path: Path, raw: bytes) -> Path:
 
 def test_a_compressed_record_is_read_with_its_texts_and_not_written(tmp_path: Path) -> None:
     path = tmp_path / "r.jsonl"
-    writer = record.Writer(path, HEADER)
+    writer = record_writer.Writer(path, HEADER)
     writer.add(line("a.b"), {"graph": "x = y"})
     writer.close()
     plain = record.read(path)
@@ -109,7 +109,7 @@ def test_a_compressed_record_is_read_with_its_texts_and_not_written(tmp_path: Pa
     (key,) = run.cells["runtime/eager/cpu/a.b"]["texts"].values()
     assert (run.header, run.cells, run.text(key)) == (plain.header, plain.cells, "x = y")
     with pytest.raises(UsageError, match="is a compressed record"):
-        record.Writer(kept, HEADER, resume=True)
+        record_writer.Writer(kept, HEADER, resume=True)
 
 
 @pytest.mark.parametrize(

@@ -11,7 +11,7 @@ from corpus import CELL, GOOD, SECRET, SPECIAL, files, header, lines
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from conformance import cli, record
+from conformance import cli, record, record_writer
 from conformance.errors import UsageError
 
 FILES = files()
@@ -73,11 +73,11 @@ def test_it_is_not_resumed(name: str, folder: Path) -> None:
     path.write_bytes(FILES[name])
     before = path.read_bytes()
     with pytest.raises(UsageError) as error:
-        record.Writer(path, header(suite="mine"), resume=True) if before.strip() else record.read(path)
+        record_writer.Writer(path, header(suite="mine"), resume=True) if before.strip() else record.read(path)
     assert "\n" not in str(error.value)[:200]
     kept = path.read_bytes()
     assert before.startswith(kept)  # at most a half-written last line is gone
-    record.Writer(folder / "again.jsonl", header()).close()  # and no lock is left behind
+    record_writer.Writer(folder / "again.jsonl", header()).close()  # and no lock is left behind
 
 
 @pytest.mark.parametrize("kind", SPECIAL)
@@ -96,7 +96,7 @@ def test_what_is_no_plain_file_is_refused_at_once(kind: str, folder: Path, capsy
         assert conformance(capsys, "history", path)[0] == 2
     if kind not in ("missing", "dangling link"):
         with pytest.raises(UsageError):
-            record.Writer(path, header())
+            record_writer.Writer(path, header())
 
 
 @pytest.mark.parametrize(
@@ -129,7 +129,7 @@ def test_a_text_is_what_its_digest_says_and_in_its_folder(folder: Path, capsys: 
 
 
 def test_escape_codes_in_a_text_do_not_reach_the_terminal(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    key = record.keep_text(folder / "run.texts", "a\x1b[2Jb\x07\u202ec\n")
+    key = record_writer.keep_text(folder / "run.texts", "a\x1b[2Jb\x07\u202ec\n")
     (folder / "run.jsonl").write_bytes(lines(header(), {**GOOD, "texts": {"code \x1b[31m": key}}))
     code, out, _ = conformance(capsys, "show", CELL, "--record", folder / "run.jsonl")
     assert code == 0 and "ab\ufffd\ufffdc" in out

@@ -16,7 +16,7 @@ from typing import Any
 import pytest
 from corpus import CELL, FIELDS, GOOD, TEXTS, WRONG, files, header, hostile_cell, lines
 
-from conformance import cli, record
+from conformance import cli, record, record_writer
 from conformance.baseline import Baseline
 from conformance.cell import Cell
 from conformance.errors import UsageError, first_line
@@ -89,21 +89,21 @@ def test_a_baseline_is_read_or_left_out(name: str, tmp_path: Path) -> None:
 
 
 def test_the_second_run_on_one_record_is_refused(tmp_path: Path) -> None:
-    first = record.Writer(tmp_path / "r.jsonl", header())
+    first = record_writer.Writer(tmp_path / "r.jsonl", header())
     first.add(GOOD)
     for resume in (False, True):
         with pytest.raises(UsageError, match="is being written by another run"):
-            record.Writer(tmp_path / "r.jsonl", header(), resume=resume)
+            record_writer.Writer(tmp_path / "r.jsonl", header(), resume=resume)
     first.add({**GOOD, "cell": "cache/inductor/cpu/a.b"})
     first.close()
-    again = record.Writer(tmp_path / "r.jsonl", header(), resume=True)
+    again = record_writer.Writer(tmp_path / "r.jsonl", header(), resume=True)
     assert len(again.done) == 2
     again.close()
 
 
 def test_two_processes_do_not_write_one_record(tmp_path: Path) -> None:
-    holder = record.Writer(tmp_path / "r.jsonl", header())
-    code = f"from conformance import record; record.Writer({str(tmp_path / 'r.jsonl')!r}, {header()!r})"
+    holder = record_writer.Writer(tmp_path / "r.jsonl", header())
+    code = f"from conformance.record_writer import Writer; Writer({str(tmp_path / 'r.jsonl')!r}, {header()!r})"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=60)
     assert "is being written by another run" in done.stderr
     holder.close()
@@ -111,10 +111,10 @@ def test_two_processes_do_not_write_one_record(tmp_path: Path) -> None:
 
 FULL = """
 import resource, sys
-from conformance import cli, record
+from conformance import cli, record_writer
 from conformance.errors import UsageError
 resource.setrlimit(resource.RLIMIT_FSIZE, (20_000, 20_000))
-writer = record.Writer(sys.argv[1], {header!r})
+writer = record_writer.Writer(sys.argv[1], {header!r})
 try:
     for k in range(1000):
         line = {{"cell": f"capture/inductor/cpu/a.n{{k}}", "verdict": "pass", "reason": "x" * 300}}
@@ -135,7 +135,7 @@ def test_a_full_disk_leaves_a_valid_record(tmp_path: Path) -> None:
     assert len(done.stdout.strip().splitlines()) == 1 and not done.stderr
     run = record.read(path)
     assert len(run.cells) == int(done.stdout.split()[0]) > 10 and run.problems == []
-    again = record.Writer(path, header(), resume=True)
+    again = record_writer.Writer(path, header(), resume=True)
     assert not again.repaired and len(again.done) == len(run.cells)
     again.close()
 
@@ -153,7 +153,7 @@ def small_disk(tmp_path: Path) -> Any:
 
 
 def test_a_disk_that_is_really_full(small_disk: Path) -> None:
-    writer = record.Writer(small_disk / "r.jsonl", header())
+    writer = record_writer.Writer(small_disk / "r.jsonl", header())
 
     def fill() -> None:
         for k in range(1_000):
@@ -168,7 +168,7 @@ def test_a_disk_that_is_really_full(small_disk: Path) -> None:
 
 
 def test_texts_are_private_and_by_digest(tmp_path: Path) -> None:
-    writer = record.Writer(tmp_path / "r.jsonl", header())
+    writer = record_writer.Writer(tmp_path / "r.jsonl", header())
     writer.add(GOOD, {"code": "import os  # /home/me/project/x.py", "empty": ""})
     writer.close()
     (line,) = record.read(tmp_path / "r.jsonl").cells.values()
@@ -183,7 +183,7 @@ def test_texts_are_private_and_by_digest(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("text", [*TEXTS.values(), "caf\udce9 \ud83d"])
 def test_what_cannot_be_encoded_is_written_and_read_again(text: str, tmp_path: Path) -> None:
-    writer = record.Writer(tmp_path / "r.jsonl", header())
+    writer = record_writer.Writer(tmp_path / "r.jsonl", header())
     writer.add(hostile_cell(text, CELL), {text: text})
     writer.close()
     run = record.read(tmp_path / "r.jsonl")
@@ -193,7 +193,7 @@ def test_what_cannot_be_encoded_is_written_and_read_again(text: str, tmp_path: P
 
 @pytest.mark.parametrize("value", WRONG.values())
 def test_any_fact_is_written_and_read_again(value: Any, tmp_path: Path) -> None:
-    writer = record.Writer(tmp_path / "r.jsonl", header())
+    writer = record_writer.Writer(tmp_path / "r.jsonl", header())
     writer.add({**GOOD, "observation": {"fact": value, 3: {1, 2}, "object": object()}})
     writer.close()
     assert [json.loads(line) for line in (tmp_path / "r.jsonl").read_text().splitlines()]

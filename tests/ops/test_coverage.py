@@ -12,7 +12,8 @@ from conformance.checks import measured
 from conformance.errors import UsageError
 from conformance.ops import words
 from conformance.ops.coverage import coverage, write
-from conformance.record import Run, Writer, read
+from conformance.record import Run, read
+from conformance.record_writer import Writer
 
 
 def line(

@@ -226,12 +226,12 @@ def _line(cell: str, stage: str, verdict: str, dice: random.Random, digests: lis
 
 
 def _texts(folder: Path, variety: int) -> list[dict[str, str]]:
-    from conformance import record
+    from conformance import record_writer
 
     keep = [("graph", GRAPH), ("graph before", GRAPH), ("graph after", FUSED), ("code", CODE)]
     return [
         {
-            name: record.keep_text(folder, text.replace("{n:02d}", f"{n:02d}").replace("{n}", str(n)))
+            name: record_writer.keep_text(folder, text.replace("{n:02d}", f"{n:02d}").replace("{n}", str(n)))
             for name, text in keep
         }
         for n in range(variety)

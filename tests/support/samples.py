@@ -7,7 +7,7 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
-from conformance import record
+from conformance import record, record_writer
 
 Write = Callable[..., Path]
 STAGES = ("capture", "decomposition", "postgrad", "fusion", "codegen", "runtime", "cache")
@@ -55,6 +55,6 @@ def write_record(path: Path, cells: list[dict[str, Any]], texts: Mapping[str, st
     """A record of these lines, with these texts beside it."""
     path.parent.mkdir(parents=True, exist_ok=True)
     for text in (texts or {}).values():
-        record.keep_text(record.texts_folder(path), text)
+        record_writer.keep_text(record.texts_folder(path), text)
     path.write_text("\n".join(json.dumps(line) for line in [header(**head), *cells]) + "\n", encoding="utf-8")
     return path

@@ -9,7 +9,8 @@ import sys
 from pathlib import Path
 from typing import Any
 
-from conformance.record import Writer, read
+from conformance.record import read
+from conformance.record_writer import Writer
 from conformance.upstream import stage_map
 from conformance.upstream.checkout import Checkout, open_checkout
 from conformance.upstream.interpreter import Interpreter
