@@ -83,7 +83,7 @@ class Seam:
         with self.resolving():
             for path in self.names[key].path.split("|"):
                 try:
-                    return _locate(path)
+                    return located(path)
                 except (ImportError, AttributeError):
                     continue
         raise MissingName(self.gone(key))
@@ -175,7 +175,7 @@ class Seam:
             yield
 
 
-def _locate(path: str) -> tuple[Any, str]:
+def located(path: str) -> tuple[Any, str]:
     """`torch._inductor.scheduler:Scheduler.codegen` → (the class, "codegen"); `torch._inductor.metrics` → (the module,
     "")."""
     module_name, _, rest = path.partition(":")

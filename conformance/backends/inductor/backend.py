@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import linecache
 import os
 import re
+import sys
 from collections.abc import Callable, Iterator
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack, contextmanager, suppress
 from shutil import which
 from threading import Thread
 from typing import Any
@@ -16,9 +18,9 @@ from conformance import headless, scenario
 from conformance.backends.base import Backend, Case, Compiled, all_unavailable
 from conformance.backends.inductor.cpp_toolchain import ask_for_vector_instructions, begin_header, know_cpp_compiler
 from conformance.backends.inductor.kernel_store import prune
-from conformance.backends.inductor.seam import FIRST_COMPILE, seam, streams
+from conformance.backends.inductor.seam import FIRST_COMPILE, FIRST_QUOTED, FIRST_TABLES, seam, streams
 from conformance.inputs import Tensor
-from conformance.seam import Seam
+from conformance.seam import Seam, located
 from conformance.stage import Stage
 from conformance.target import DEVICES, Target
 
@@ -108,6 +110,7 @@ class InductorBackend(Backend):
                     importlib.import_module(name)
                 except ImportError:  # another version: the first compile will find what it needs
                     continue
+            _make_tables()
         if know_vector_instructions is not None:
             know_vector_instructions()
             know_cpp_compiler()
@@ -153,8 +156,9 @@ class InductorBackend(Backend):
             if case.target.name != "cpu":
                 # Whether a matmul is padded is decided by a stopwatch: the same program would not be made twice.
                 stack.enter_context(seam.config.patch(shape_padding=False))
-            if seam.has("time_guards"):
-                stack.enter_context(seam.subscribe(time_guards=_not_timed))
+            for key, instead in FOR_LOGS.items():
+                if seam.has(key):
+                    stack.enter_context(seam.subscribe(**{key: instead}))
             yield
 
     def settings_in_force(self) -> dict[str, str]:
@@ -175,6 +179,12 @@ class InductorBackend(Backend):
             "so that the same program would not be made twice",
             seam.shown("time_guards"): "not called: Dynamo times new guards after it has flushed the processor's "
             "caches, a quarter of what a capture costs, and only logs the result",
+            seam.shown(
+                "function_of_line"
+            ): "not called: Dynamo splits each source file into its words, in every process, to log a line",
+            seam.shown(
+                "key_in_words"
+            ): "not called where a probe only asks whether a cache misses: Inductor works each key out twice, for its log",
             "TORCHINDUCTOR_CACHE_DIR": "a new folder for every compile: each starts from empty caches",
             "TORCHINDUCTOR_VEC_ISA_OK=1": "where every vector instruction set of this CPU was tried and works: Inductor would "
             "try them in every process",
@@ -188,6 +198,20 @@ class InductorBackend(Backend):
                 if isinstance(spec, Tensor):
                     _mark(value, spec.names(), {*capture.dynamic}, {*capture.unbacked})
         return inputs
+
+
+def _make_tables() -> None:
+    """What is the same for every program, and what every process would otherwise work out again."""
+    # Our own half of a compile, too: it is imported where a case begins, since it needs the compiler.
+    from conformance.backends.inductor import compiled  # noqa: F401
+
+    for path in FIRST_TABLES:
+        with suppress(Exception):  # another version: the first compile makes what it needs
+            owner, name = located(path)
+            getattr(owner, name)()
+    for name in FIRST_QUOTED:
+        with suppress(KeyError):
+            linecache.getlines(str(sys.modules[name].__file__))
 
 
 @contextmanager
@@ -229,3 +253,11 @@ def _has_cpp_compiler() -> bool:
 
 def _not_timed(proceed: Callable[..., float], *_: Any) -> float:
     return 0.0
+
+
+def _not_named(proceed: Callable[..., str | None], *_: Any) -> None:
+    return None
+
+
+# What torch works out for its logs alone, and a compile is waiting for.
+FOR_LOGS: dict[str, Callable[..., Any]] = {"time_guards": _not_timed, "function_of_line": _not_named}

@@ -1,12 +1,11 @@
 """The cache stage: miss, then hit; what changed must miss; saved artifacts hit in a process that compiled nothing.
 
 Each compile starts from empty caches. Every probe compiles the same case once more with one thing changed, and stops at the miss where
-a miss is all that is asked for: no kernel is built for it.
+a miss is all that is asked for: no kernel is built for it. What Dynamo knows nothing of is changed in one capture.
 """
 
 from __future__ import annotations
 
-import copy
 import json
 import math
 import operator
@@ -27,9 +26,10 @@ from conformance.backends.base import Case
 from conformance.backends.inductor import guard_probes
 from conformance.backends.inductor.kernel_store import kernel_store
 from conformance.backends.inductor.seam import seam
-from conformance.backends.inductor.watch import nobody_listening
+from conformance.backends.inductor.watch import is_restart, nobody_listening
 from conformance.errors import first_line
 from conformance.fresh import FRESH, Died
+from conformance.graphs import copied
 from conformance.micrograph import Micrograph
 from conformance.target import Target
 from conformance.trace import Observation
@@ -127,12 +127,15 @@ class CacheStage:
         artifacts = torch.compiler.save_cache_artifacts()
         if self.case.target.name == "cuda" and any(g.kernels for g in self.compiled.watch.graphs):
             facts["cubins"] = sum(1 for _ in self.compiled.folder.rglob("*.cubin"))
-        self.compiled.watch.rung = ""
+        self.compiled.watch.rung, self.compiled.watch.at_rest = "", True
         differs: dict[str, str] = {}
         with nobody_listening():
+            found = self._from_one_capture()
             for name, probe in [*self._probes(), ("fresh_process", lambda: self._in_fresh_process(artifacts))]:
-                facts[name], wrong = probe()
-                differs |= {name: wrong} if wrong else {}
+                found[name] = probe()
+        for name, (moved, wrong) in found.items():
+            facts[name] = moved
+            differs |= {name: wrong} if wrong else {}
         return Observation(facts | {"differs": differs})
 
     def _bypass_reason(self) -> str:
@@ -145,14 +148,18 @@ class CacheStage:
                     continue
         return "torch does not say why"
 
+    def _from_one_capture(self) -> dict[str, Probe]:
+        """A second compile of the same graph in the same process. What Dynamo captured for it is first handed on with one thing changed
+        that Dynamo does not know: what is compiled under another setting, or with another number in it, must miss."""
+        beside = _Beside(self.changed, with_constant=self.compiles == 1)
+        with seam.subscribe(compile_fx=beside.compile_fx):
+            moved, wrong = self._again()
+        for others in beside.moved.values():
+            moved = {name: left for name, count in moved.items() if (left := count - others[name])}
+        return {"again": (moved, wrong)} | {name: (dict(others), "") for name, others in beside.moved.items()}
+
     def _probes(self) -> Iterator[tuple[str, Callable[[], Probe]]]:
         capture = self.case.micrograph.contract.capture
-        yield "again", self._again
-        yield "changed_config", lambda: self._misses(settings=self.changed)
-        if self.compiles == 1 and changed_constant(
-            copy.deepcopy(self.compiled.watch.captured[0])
-        ):  # by now it holds more
-            yield "changed_constant", lambda: self._altered(self._misses)
         static = [dim for dim in capture.recompiles if dim not in capture.dynamic]
         if static:
             size = guard_probes.sizes_to_probe(self.case.micrograph.dims[static[0]])[0]
@@ -183,10 +190,9 @@ class CacheStage:
         differences = oracle.compare(outcome, self.ref)
         return moved, str(differences[0]) if differences else ""
 
-    def _misses(self, inputs: tuple[Any, ...] | None = None, settings: dict[str, Any] | None = None) -> Probe:
-        """What must not be served from the cache: the same graph under other settings, or another graph."""
-        stop = seam.subscribe(codegen_and_compile=_stop_at_miss)
-        with seam.config.patch(settings or {}), stop, counted() as moved:
+    def _misses(self, inputs: tuple[Any, ...]) -> Probe:
+        """What must not be served from the cache: the same program for other inputs."""
+        with seam.subscribe(codegen_and_compile=_stop_at_miss), counted() as moved:
             self._call(inputs)
         return moved, ""
 
@@ -196,14 +202,6 @@ class CacheStage:
         for what, inputs, must in guard_probes.changes(self.case, self.case.inputs(0), captured):
             if must and oracle.run(self.module, oracle.clone_inputs(inputs), self.module).error is None:
                 yield "changed_strides" if "strides" in what else "changed_dtype", inputs
-
-    def _altered(self, probe: Callable[[], Probe]) -> Probe:
-        """The same program with another number in it."""
-        self.compiled.watch.alter = changed_constant
-        try:
-            return probe()
-        finally:
-            self.compiled.watch.alter = None
 
     def _reference(self) -> oracle.Reference:
         micrograph, module = self.case.micrograph, self.case.module()
@@ -251,6 +249,41 @@ class CacheStage:
         return ""
 
 
+class _Beside:
+    """Hands the first graph that Dynamo gives to Inductor on more than once: with a setting changed, with a number changed, and as it is.
+    `moved` is what the caches counted for the first two."""
+
+    def __init__(self, settings: dict[str, Any], with_constant: bool) -> None:
+        self.settings, self.with_constant = settings, with_constant
+        self.moved: dict[str, Counter[str]] = {"changed_config": Counter()}
+        self.busy = False
+
+    def compile_fx(
+        self, proceed: Callable[..., Any], model: Any, example_inputs: Any, *args: Any, **kwargs: Any
+    ) -> Any:
+        if not self.busy and isinstance(model, torch.fx.GraphModule):
+            self.busy = True  # compile_fx calls itself
+            misses = lambda graph: proceed(graph, list(example_inputs), *args, **kwargs)
+            with seam.config.patch(self.settings):
+                self._compiled("changed_config", misses, copied(model))
+            other = copied(model)
+            if self.with_constant and changed_constant(other):
+                self._compiled("changed_constant", misses, other)
+        return proceed(model, example_inputs, *args, **kwargs)
+
+    def _compiled(self, name: str, misses: Callable[[Any], Any], graph: Any) -> None:
+        restart = None
+        with seam.subscribe(codegen_and_compile=_stop_at_miss), counted() as moved:
+            try:
+                misses(graph)
+            except Exception as error:
+                restart = error if is_restart(error) else None
+        self.moved.setdefault(name, Counter()).update(moved)
+        if restart is not None:
+            self.busy = False
+            raise restart
+
+
 def changed_setting(name: str) -> dict[str, Any]:
     """The setting that a micrograph tries, by its name: the same one in every version that has it."""
     start = zlib.crc32(name.encode()) % len(CHANGED)
@@ -275,7 +308,7 @@ def load_and_run(micrograph: type[Micrograph], target: str, backend_name: str, f
         from conformance.headless import races
 
         races.ASKED.set(False)  # in this process, which is for this call alone
-    with backend.settings(case), kernel_store():
+    with backend.settings(case), kernel_store(), nobody_listening():
         torch.compiler.load_cache_artifacts((Path(folder) / "artifacts").read_bytes())
         module = case.module()
         with counted() as moved:

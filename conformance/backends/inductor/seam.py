@@ -32,6 +32,11 @@ NAMES = {
     "mark_dynamic": Name("torch._dynamo:mark_dynamic", (CAPTURE,)),
     "mark_unbacked": Name("torch._dynamo.decorators:mark_unbacked", (CAPTURE,)),
     "time_guards": Name("torch._dynamo.guards:profile_guard_manager", NO_STAGE),
+    # What torch works out for its logs alone, however nobody reads them.
+    "function_of_line": Name("torch._dynamo.symbolic_convert:get_funcname", NO_STAGE),
+    "key_in_words": Name("torch._inductor.codecache:FxGraphCachePickler.debug_lines", NO_STAGE),
+    "logged_settings": Name("torch._dynamo.utils:_scrubbed_inductor_config_for_logging", NO_STAGE),
+    "logged_dynamo_settings": Name("torch._dynamo.utils:_get_dynamo_config_for_logging", NO_STAGE),
     # The way of a graph through the compiler. Each is called for every program that is compiled.
     "compile_fx": Name(f"{COMPILE}:compile_fx", (CAPTURE,), hook=True),
     "joint_passes": Name(f"{COMPILE}:_recursive_joint_graph_passes", (DECOMPOSITION,), hook=True),
@@ -150,7 +155,32 @@ FIRST_COMPILE = (
     "torch.utils._cpp_embed_headers",
     "torch.utils.cpp_extension",
     "torch.utils.serialization",
+    "sympy.physics.units",
     "sympy.tensor.tensor",
+)
+# Tables that the first compile of a process would make, and which depend on torch alone.
+FIRST_TABLES = (
+    "torch._dynamo.backends.registry:_lazy_import",
+    "torch._dynamo.trace_rules:get_legacy_mod_inlinelist",
+    "torch._dynamo.trace_rules:get_mod_inlinelist",
+    "torch._dynamo.trace_rules:get_mod_skiplist",
+    "torch._dynamo.trace_rules:get_tensor_method",
+    "torch._functorch.partitioners:pointwise_ops",
+    "torch._inductor.loop_body:InterpreterShim._dummy_gm",
+    "torch.fx.experimental.symbolic_shapes:uninteresting_files",
+    "torch.overrides:get_ignored_functions",
+    "torch.overrides:get_overridable_functions",
+    "torch.overrides:get_testing_overrides",
+)
+# Modules whose source stands in every stack that a compile keeps.
+FIRST_QUOTED = (
+    "torch._dynamo.bytecode_transformation",
+    "torch._dynamo.convert_frame",
+    "torch._dynamo.eval_frame",
+    "torch._dynamo.output_graph",
+    "torch._dynamo.symbolic_convert",
+    "torch._utils_internal",
+    "torch.nn.modules.module",
 )
 TRACE_LOG = "torch.__trace"  # the logger of the structured trace
 LOGS = ("torch._dynamo", "torch._inductor", "torch.utils.cpp_extension")  # loggers that warn

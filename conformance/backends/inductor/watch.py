@@ -1,8 +1,8 @@
 """One compile, watched: the graphs on their way, what was fused, the kernels, and the structured trace.
 
 The structured trace is what `TORCH_TRACE` writes and tlparse reads. The rest comes from subscribing to the seam. A watcher does not
-change what is compiled: caches and keys are those of a bare `torch.compile`. Two things are done on request: `rung` makes the graph
-of an earlier stage run in place of the program, and `alter` changes the captured graph, for the probes of the cache.
+change what is compiled: caches and keys are those of a bare `torch.compile`. On request (`rung`) the graph of an earlier stage runs in
+place of the program.
 """
 
 from __future__ import annotations
@@ -79,7 +79,7 @@ class Watch:
     compiles: int = 0
     hooks: Subscription = field(default_factory=Subscription)
     rung: str = ""  # what runs in place of the program: captured, decomposed, postgrad, generated; "" is the program
-    alter: Callable[[fx.GraphModule], bool] | None = None
+    at_rest: bool = False  # what is compiled now is a probe's, and is not kept
     raw: list[Any] = field(
         default_factory=list
     )  # what an earlier form of the program gave, before the runtime's wrappers
@@ -107,13 +107,17 @@ class Watch:
 
     # ----------------------------------------------------------------------------------------- subscribers
 
+    def unless_at_rest(self, hook: Callable[..., Any]) -> Callable[..., Any]:
+        def around(proceed: Proceed, *args: Any, **kwargs: Any) -> Any:
+            return proceed(*args, **kwargs) if self.at_rest else hook(proceed, *args, **kwargs)
+
+        return around
+
     def compile_fx(self, proceed: Proceed, model: Any, example_inputs: Any, *args: Any, **kwargs: Any) -> Any:
         """Dynamo's graph; and a switch, so that the captured graph can run in place of what was compiled from it."""
         captured = _copied(model)
         if captured is None or self.depth.get("compile_fx"):  # with settings of its own, compile_fx calls itself
             return proceed(model, example_inputs, *args, **kwargs)
-        if self.alter is not None:
-            self.alter(model)
         self.compiles += 1
         self.captured.append(captured)
         marks = (len(self.captured) - 1, len(self.aot), len(self.graphs))
@@ -121,7 +125,7 @@ class Watch:
             with self._inside("compile_fx"):
                 compiled = proceed(model, example_inputs, *args, **kwargs)
         except Exception as error:
-            if "Restart" in type(error).__name__:  # Dynamo captures the frame anew: this attempt does not count
+            if is_restart(error):  # this attempt does not count
                 self._forget(marks)
             raise
         if not inspect.isfunction(compiled) and not inspect.ismethod(compiled):
@@ -225,7 +229,7 @@ HOOKS = (
 @contextmanager
 def watching(watch: Watch) -> Iterator[Watch]:
     """Watch every compile and every call inside. A name that is gone is not watched: the backend says so of the stages it serves."""
-    around = {key: getattr(watch, key) for key in HOOKS if seam.has(key)}
+    around = {key: watch.unless_at_rest(getattr(watch, key)) for key in HOOKS if seam.has(key)}
     with seam.subscribe(watch.hooks, **around), poisoned(), listening(TraceHandler(watch)):
         yield watch
 
@@ -266,15 +270,24 @@ def listening(handler: logging.Handler) -> Iterator[None]:
         log.setLevel(level)
 
 
+LOGGED: dict[str, Callable[..., Any]] = {
+    "key_in_words": lambda *_: [],
+    "logged_settings": lambda *_: None,
+    "logged_dynamo_settings": lambda *_: None,
+}
+
+
 @contextmanager
 def nobody_listening() -> Iterator[None]:
-    """For probes whose graphs and guards nobody reads: torch does not write the structured trace then, a tenth of what they cost."""
+    """For probes whose graphs and guards nobody reads: torch does not write the structured trace then, nor what else it works out for its
+    logs, a seventh of what they cost."""
     log = logging.getLogger(TRACE_LOG)
     handlers = [handler for handler in log.handlers if isinstance(handler, TraceHandler)]
     for handler in handlers:
         log.removeHandler(handler)
     try:
-        yield
+        with seam.subscribe(**{key: instead for key, instead in LOGGED.items() if seam.has(key)}):
+            yield
     finally:
         for handler in handlers:
             log.addHandler(handler)
@@ -302,6 +315,11 @@ def _poisoned_buffer(proceed: Proceed, *args: Any, **kwargs: Any) -> torch.Tenso
 
 
 # ------------------------------------------------------------------------------------------------- helpers
+
+
+def is_restart(error: BaseException) -> bool:
+    """Does Dynamo capture the frame anew?"""
+    return "Restart" in type(error).__name__
 
 
 def _copied(gm: Any) -> Any:
