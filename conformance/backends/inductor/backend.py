@@ -184,7 +184,8 @@ class InductorBackend(Backend):
             ): "not called: Dynamo splits each source file into its words, in every process, to log a line",
             seam.shown(
                 "key_in_words"
-            ): "not called where a probe only asks whether a cache misses: Inductor works each key out twice, for its log",
+            ): "not called where a probe only asks whether a cache misses: Inductor works each key "
+            "out twice, for its log",
             "TORCHINDUCTOR_CACHE_DIR": "a new folder for every compile: each starts from empty caches",
             "TORCHINDUCTOR_VEC_ISA_OK=1": "where every vector instruction set of this CPU was tried and works: Inductor would "
             "try them in every process",
