@@ -15,7 +15,7 @@ from conformance.headless import as_on_gpu, attention, recurrent
 from conformance.headless.errors import NotInterpretable
 from conformance.headless.memory import on_device, on_host, with_own_memory
 from conformance.headless.seam import seam
-from conformance.torch_seam import HigherOrderOperator, TorchDispatchMode, pytree, schema_of
+from conformance.torch_seam import HigherOrderOperator, TorchDispatchMode, pytree, schema_of, storage_key
 
 aten = torch.ops.aten
 
@@ -40,21 +40,23 @@ class Host(TorchDispatchMode):
             return func(*args, **kwargs)
         if is_view(func) or changes_shape_alone(func):
             return func(*args, **kwargs)
-        _check_devices(func, flat)
+        written = _written(func, args, kwargs)
+        _check_devices(func, flat, written)
         _check_dtypes(func, flat)
         host: list[Any] = [on_host(v) if isinstance(v, torch.Tensor) else CPU if _is_cuda(v) else v for v in flat]
+        before = [_memory(h) for h in host]
         try:
             result = _called(func, host, spec)
         except RuntimeError as error:
             if NOT_RESIZABLE not in str(error):
                 raise
             # Memory of the described device cannot grow: what the call writes to (`out=torch.empty(0)`, `resize_`) gets memory that can.
-            written = _written(func, args, kwargs)
             host = [with_own_memory(h) if id(v) in written else h for h, v in zip(host, flat, strict=True)]
             result = _called(func, host, spec)
-            for done, value in zip(host, flat, strict=True):
-                if id(value) in written:
-                    value.data = on_device(done)
+        # Also what the call gave other memory (`x.data = y`).
+        for done, value, memory in zip(host, flat, before, strict=True):
+            if memory is not None and value.is_cuda and storage_key(done) != storage_key(memory):
+                value.data = on_device(done)
         back = {id(h): v for h, v in zip(host, flat, strict=True) if isinstance(v, torch.Tensor)}
         to_device = asked != "cpu"
 
@@ -72,6 +74,10 @@ NOT_RESIZABLE = "resize storage that is not resizable"  # torch's own words
 def _called(func: Any, flat: list[Any], spec: Any) -> Any:
     args, kwargs = pytree.tree_unflatten(flat, spec)
     return DONE_BY.get(func, func)(*args, **kwargs)
+
+
+def _memory(value: Any) -> Any:
+    return value.untyped_storage() if type(value) in (torch.Tensor, torch.nn.Parameter) else None
 
 
 def _written(func: Any, args: tuple, kwargs: dict) -> set[int]:
@@ -133,10 +139,10 @@ def changes_shape_alone(func: Any) -> bool:
 NEEDS_MEMORY = {aten.resize_, aten.resize_as_, aten.set_}
 
 
-def _check_devices(func: Any, flat: list[Any]) -> None:
-    """On a GPU an operator refuses tensors of the host, other than numbers and indices."""
+def _check_devices(func: Any, flat: list[Any], written: set[int]) -> None:
+    """On a GPU an operator refuses tensors of the host, other than numbers and indices; to a number it does not write either."""
     tensors = [value for value in flat if isinstance(value, torch.Tensor)]
-    strangers = [tensor for tensor in tensors if not tensor.is_cuda and tensor.dim()]
+    strangers = [tensor for tensor in tensors if not tensor.is_cuda and (tensor.dim() or id(tensor) in written)]
     if strangers and len(strangers) < len(tensors) and func.overloadpacket not in TAKES_BOTH:
         raise RuntimeError(f"{TWO_DEVICES}, but found at least two devices, cuda:0 and cpu!")
 
@@ -153,7 +159,11 @@ MATMULS = {aten.mm, aten.addmm, aten.bmm, aten.baddbmm, aten.addbmm, aten.mv, at
 # torch's own words
 TWO_DEVICES = "Expected all tensors to be on the same device"
 NO_CUDA_KERNEL = '_cuda" not implemented for'
-CPU_ALONE = ("ZeroDivisionError", "Half without overflow")  # a GPU divides integers by zero, and computes half in float
+CPU_ALONE = (
+    "ZeroDivisionError",  # a GPU divides integers by zero,
+    "Half without overflow",  # computes half in float,
+    "failed to converge",  # and has other algorithms for matrices that cannot be solved
+)
 TAKES_BOTH = {
     aten.copy_,
     aten.copy,

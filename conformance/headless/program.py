@@ -23,7 +23,7 @@ from conformance.headless.memory import Memory
 from conformance.headless.seam import seam, unavailable
 from conformance.stage import Stage
 from conformance.target import Target
-from conformance.torch_seam import STATE_TABLES, base_of, is_zerotensor, pytree
+from conformance.torch_seam import STATE_TABLES, base_of, is_zerotensor, pytree, storage_key
 
 
 @contextlib.contextmanager
@@ -116,8 +116,12 @@ class Program:
             self._state_in(sides)
             self._attributes_in(sides)
             arguments = [self._to_device(x, sides) if isinstance(x, torch.Tensor) else x for x in inputs]
+            memory = [x.untyped_storage() if isinstance(x, torch.Tensor) else None for x in arguments]
             result = self.fn(*arguments)
             self._state_out()
+            for given, side, before in zip(inputs, arguments, memory, strict=True):
+                if before is not None and storage_key(side) != storage_key(before):  # `x.data = y`
+                    given.data = self._to_host(side).detach()
             flat, spec = pytree.tree_flatten(result)
             return flat, spec, sides
 

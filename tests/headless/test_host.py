@@ -77,7 +77,12 @@ def test_a_kernel_is_given_floats() -> None:
 
 
 @pytest.mark.parametrize(
-    "name", ["upstream.validation.floor_divide_by_zero", "upstream.numerics.clamp_min_beyond_half"]
+    "name",
+    [
+        "upstream.validation.floor_divide_by_zero",
+        "upstream.numerics.clamp_min_beyond_half",
+        "upstream.unsolvable.rank_of_infinities",
+    ],
 )
 def test_what_the_cpu_alone_refuses_says_nothing_of_a_gpu(name: str) -> None:
     with pytest.raises(NotInEager, match="cannot be had from the CPU"):

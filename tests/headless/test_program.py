@@ -280,6 +280,31 @@ def test_a_result_keeps_its_class_and_what_it_was_given() -> None:
     assert not result.mark.is_cuda and result.mark.tolist() == [2.0, 2.0, 2.0]
 
 
+class ReplacesData(nn.Module):
+    def forward(self, x: torch.Tensor, y: torch.Tensor) -> torch.Tensor:
+        x.data = y
+        return x * 2
+
+
+@pytest.mark.parametrize("compiled", [False, True], ids=["eager", "compiled"])
+@pytest.mark.parametrize("grad", [False, True], ids=["", "with a gradient"])
+def test_data_that_is_replaced_is_what_the_caller_has(compiled: bool, grad: bool) -> None:
+    seam.reset()
+    x, y = torch.ones(3, requires_grad=grad), torch.arange(3.0)
+    result = Program(ReplacesData(), SM90, compiled=compiled, options={"backend": "eager"})(x, y)
+    assert result.tolist() == [0.0, 2.0, 4.0] and x.tolist() == [0.0, 1.0, 2.0] and not x.is_cuda
+
+
+class WritesNumberOfHost(nn.Module):
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        return torch.zeros(()).add_(x.sum())
+
+
+def test_a_number_of_the_host_is_not_written_from_a_gpu() -> None:
+    with pytest.raises(RuntimeError, match="at least two devices"):
+        Program(WritesNumberOfHost(), SM90, compiled=False)(torch.ones(3))
+
+
 class ReturnsNewParameter(nn.Module):
     def forward(self, x: torch.Tensor) -> torch.Tensor:
         return nn.Parameter(x * 2) * x
