@@ -7,7 +7,7 @@ brings: a family, a report, a report alive in a release, a kind of finding at a 
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from statistics import mean
@@ -58,15 +58,21 @@ def recorded(files: Iterable[Path]) -> dict[str, Recorded]:
     return found
 
 
-def chosen(library: Mapping[str, type[Micrograph]], seen: Mapping[str, Recorded], seconds: float) -> list[str]:
-    """The names of the core, in order."""
+def chosen(
+    library: Mapping[str, type[Micrograph]], seen: Mapping[str, Recorded], seconds: float, keep: Collection[str] = ()
+) -> list[str]:
+    """The names of the core, in order. Where some are kept, the seconds are for what comes to them, of what was seen."""
     known = {name: seen.get(name, Recorded()) for name in library}
     plain = [name for name in library if not name.startswith(NEIGHBOURS)]
     others = [name for name, cls in library.items() if cls.backends and "inductor" not in cls.backends]
-    names = set(plain) | set(others)
-    spent = sum(known[name].cost for name in plain)
-    traits = {name: _traits(name, library[name], known[name]) for name in library if name not in names}
-    has: set[tuple[str, ...]] = set()
+    names = set(plain) | set(others) | set(keep)
+    spent = 0.0 if keep else sum(known[name].cost for name in plain)
+    traits = {
+        name: _traits(name, library[name], known[name])
+        for name in (seen if keep else library)
+        if name not in names and name in library
+    }
+    has: set[tuple[str, ...]] = set().union(*(_traits(name, library[name], known[name]) for name in keep))
     while traits:
         best = max(traits, key=lambda name: (len(traits[name] - has) / known[name].cost, name))
         spent += known[best].cost
@@ -89,15 +95,21 @@ def _traits(name: str, cls: type[Micrograph], seen: Recorded) -> set[tuple[str, 
 @click.command()
 @click.argument("records", nargs=-1, required=True, type=click.Path(exists=True, path_type=Path))
 @click.option("--seconds", default=SECONDS, help="processor time that the core may take, Inductor on the CPU")
-def main(records: tuple[Path, ...], seconds: float) -> None:
+@click.option(
+    "--add",
+    type=float,
+    help="keep what the core holds now, and add of what was recorded as much as fits into so many seconds",
+)
+def main(records: tuple[Path, ...], seconds: float, add: float | None) -> None:
     """Write fixtures/core.txt anew."""
     from conformance import library
 
     known = library.load()
     seen = recorded(records)
-    names = chosen(known, seen, seconds)
+    before = {} if add is None else {name: cost for name, cost in core.seconds().items() if name in known}
+    names = chosen(known, seen, seconds if add is None else add, before)
     head = f"{core.COMMENT} Made by `python -m conformance.report.core`; do not edit by hand.\n"
-    costs = {name: seen.get(name, Recorded()).cost for name in names}
+    costs = {name: before.get(name, seen.get(name, Recorded()).cost) for name in names}
     paths.core().write_text(head + "".join(f"{name} {cost:.1f}\n" for name, cost in costs.items()))
     spent = sum(cost for name, cost in costs.items() if name in seen)
     click.echo(f"{len(names)} of {len(known)} micrographs, {spent:.0f} s of processor time; wrote {paths.core()}")

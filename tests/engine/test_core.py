@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 
 from conformance import core, library
+from conformance.micrograph import Micrograph
 from conformance.plan import select_cells
 from conformance.report.core import NEIGHBOURS, Recorded, chosen
 
@@ -54,6 +55,23 @@ def test_what_shows_more_in_a_second_comes_first() -> None:
     names = chosen(mine, seen, 2.0)
     assert cheap in names
     assert dear not in names
+
+
+def test_what_is_kept_stays_and_what_it_shows_is_not_added_again() -> None:
+    family = sorted(name for name in LIBRARY if name.startswith("upstream.layout."))[:3]
+    mine = {name: LIBRARY[name] for name in family}
+    kept, same, other = family
+    seen = {
+        kept: Recorded({"a": 9.0}, {"2.11.0"}, {("runtime", "wrong_result")}),
+        same: Recorded({"a": 0.1}, set(), {("runtime", "wrong_result")}),
+        other: Recorded({"a": 0.5}, {"2.11.0"}, {("capture", "crash")}),
+    }
+    names = chosen({name: _without_reports(cls) for name, cls in mine.items()}, seen, 20.0, keep=[kept])
+    assert names == sorted([kept, other])
+
+
+def _without_reports(cls: type[Micrograph]) -> type[Micrograph]:
+    return type(cls.__name__, (cls,), {"upstream": ()})
 
 
 @pytest.mark.parametrize("written", ['Tensor(("n", "n"))', 'Tensor("n", "n")'])
