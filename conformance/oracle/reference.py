@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+import traceback
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -92,12 +93,11 @@ def reference(
     fn: Callable[..., Any] | None = None,
 ) -> Reference:
     """What eager gives. `fn` is the module as a target runs it, where that is not simply to call it."""
-    with torch.compiler.set_stance(
-        "force_eager"
-    ):  # eager's own control flow would go through Dynamo, and leave it changed
-        eager = run(fn or module, clone_inputs(inputs), module, calls=calls)
-        _check_device()
-        exact = None if random or eager.error else in_double(module, inputs, calls=calls)
+
+    eager, exact = _in_eager(
+        lambda: run(fn or module, clone_inputs(inputs), module, calls=calls),
+        None if random else lambda: in_double(module, inputs, calls=calls),
+    )
     if exact is not None and len(exact.outputs) != len(eager.outputs):
         exact = None
     return Reference(eager, exact)
@@ -111,14 +111,35 @@ def played(
 ) -> Reference:
     """What eager gives for a scenario: a new module and new inputs each time, once as they are and once in fp64. `program` makes of a
     module what the scenario is given to run."""
-    with torch.compiler.set_stance("force_eager"):
+
+    def once() -> Outcome:
         module = build()
-        eager = play(module, program(module), make_inputs())
-        _check_device()
-        exact = None if random or eager.error else _played_in_double(build(), make_inputs(), program)
+        return play(module, program(module), make_inputs())
+
+    eager, exact = _in_eager(once, None if random else lambda: _played_in_double(build(), make_inputs(), program))
     if exact is not None and (len(exact.outputs) != len(eager.outputs) or exact.spec != eager.spec):
         exact = None
     return Reference(eager, exact)
+
+
+def _in_eager(
+    call: Callable[[], Outcome], in_fp64: Callable[[], Outcome | None] | None
+) -> tuple[Outcome, Outcome | None]:
+    """Eager's own control flow goes through Dynamo, and leaves it changed: so it is kept from that, and is let only where it cannot do
+    without (`torch.cond` with gradients). Then nothing is known in fp64: under a dispatch mode Dynamo would give up on it for good."""
+    with torch.compiler.set_stance("force_eager"):
+        eager = call()
+        _check_device()
+        if eager.error is None:
+            return eager, in_fp64() if in_fp64 is not None else None
+    if _of_control_flow(eager.error):
+        again = call()
+        eager = again if again.error is None else eager
+    return eager, None
+
+
+def _of_control_flow(error: BaseException) -> bool:
+    return any("_higher_order_ops" in frame.filename for frame in traceback.extract_tb(error.__traceback__))
 
 
 def _check_device() -> None:
