@@ -12,6 +12,7 @@ import torch
 from torch import nn
 
 from conformance.oracle.snapshot import PLAIN, snapshot
+from conformance.oracle.wrappers import taken_apart
 from conformance.torch_seam import pytree
 
 SEED = 1234
@@ -170,7 +171,7 @@ def _outcome(
     around_backward: Callable[[], AbstractContextManager[Any]] | None,
     drawn: bool,
 ) -> Outcome:
-    flat, spec = pytree.tree_flatten(result)
+    flat, spec = pytree.tree_flatten(taken_apart(result))
     owners = _owners(inputs, module)
     outcome = Outcome(spec=spec, drawn=drawn, live=flat)
     for index, value in enumerate(flat):
@@ -182,7 +183,7 @@ def _outcome(
         if tensor and _address(value):
             owners.setdefault(_address(value), f"output {index}")
     if around_backward is not None:
-        outcome.grads = _backward(flat, inputs, module, around_backward())
+        outcome.grads = _backward(pytree.tree_leaves(result), inputs, module, around_backward())
     outcome.inputs = {f"input {i}": x.detach().clone() for i, x in enumerate(inputs) if isinstance(x, torch.Tensor)}
     for index, value in enumerate(inputs):
         if not isinstance(value, (torch.Tensor, *PLAIN)):
