@@ -16,7 +16,7 @@ from conformance.verdict import Kind
 class Wrapper(torch.Tensor):
     """One tensor, and a note."""
 
-    inner: torch.Tensor
+    held: torch.Tensor
 
     @staticmethod
     def __new__(cls, inner: torch.Tensor, note: str = "") -> Any:
@@ -25,14 +25,14 @@ class Wrapper(torch.Tensor):
         )
 
     def __init__(self, inner: torch.Tensor, note: str = "") -> None:
-        self.inner, self.note = inner, note
+        self.held, self.note = inner, note
 
     def __tensor_flatten__(self) -> tuple[list[str], str]:
-        return ["inner"], self.note
+        return ["held"], self.note
 
     @classmethod
-    def __torch_dispatch__(cls, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
-        bare = pytree.tree_map_only(Wrapper, lambda value: value.inner, (args, kwargs or {}))
+    def __torch_dispatch__(cls, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:  # type: ignore[override]
+        bare = pytree.tree_map_only(Wrapper, lambda value: value.held, (args, kwargs or {}))
         return pytree.tree_map_only(torch.Tensor, cls, func(*bare[0], **bare[1]))
 
 
@@ -84,7 +84,7 @@ def test_gradients_go_through_a_wrapper() -> None:
 
             @staticmethod
             def backward(ctx: Any, grad: Any) -> Any:
-                return (grad.inner if isinstance(grad, Wrapper) else grad) * factor
+                return (grad.held if isinstance(grad, Wrapper) else grad) * factor
 
         return oracle.run(Wrap.apply, (torch.ones(3, requires_grad=True),))
 
