@@ -200,7 +200,8 @@ def _kept(value: Any) -> Any:
 
 
 def _address(tensor: torch.Tensor) -> int:
-    return tensor.untyped_storage().data_ptr() if tensor.numel() else 0
+    """Where its memory begins; 0 where it has none, as what only wraps others."""
+    return tensor.untyped_storage().data_ptr() if tensor.numel() and not hasattr(tensor, "__tensor_flatten__") else 0
 
 
 def _owners(inputs: tuple[Any, ...], module: nn.Module | None) -> dict[int, str]:

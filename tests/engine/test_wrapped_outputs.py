@@ -92,3 +92,12 @@ def test_gradients_go_through_a_wrapper() -> None:
     assert one is not None
     assert other is not None
     assert torch.equal(one * 2, other)
+
+
+def test_a_wrapper_may_be_given() -> None:
+    def outcome(factor: float) -> oracle.Outcome:
+        return oracle.run(lambda x: x * factor, (Wrapper(torch.ones(3)),))
+
+    assert outcome(1.0).error is None
+    found = oracle.compare(outcome(2.0), oracle.Reference(outcome(1.0), None))
+    assert {difference.kind for difference in found} == {Kind.WRONG_RESULT}
