@@ -1,0 +1,41 @@
+"""torch 2.11, dynamic=True: a result that wraps another tensor is given the number of rows of the first call."""
+
+import torch
+from torch.utils import _pytree as pytree
+from torch.utils._python_dispatch import return_and_correct_aliasing
+
+
+class Wrapper(torch.Tensor):
+    __torch_function__ = torch._C._disabled_torch_function_impl
+
+    @staticmethod
+    def __new__(cls, inner, size=None, stride=None):
+        return torch.Tensor._make_wrapper_subclass(
+            cls, inner.shape if size is None else size, strides=stride or inner.stride(), dtype=inner.dtype
+        )
+
+    def __init__(self, inner, size=None, stride=None):
+        self.inner = inner
+
+    def __repr__(self):
+        return f"Wrapper({self.inner})"
+
+    def __tensor_flatten__(self):
+        return ["inner"], None
+
+    @staticmethod
+    def __tensor_unflatten__(inners, notes, size, stride):
+        return Wrapper(inners["inner"], size, stride)
+
+    @classmethod
+    def __torch_dispatch__(cls, func, types, args=(), kwargs=None):
+        bare = pytree.tree_map_only(Wrapper, lambda value: value.inner, (args, kwargs or {}))
+        result = pytree.tree_map_only(torch.Tensor, Wrapper, func(*bare[0], **bare[1]))
+        return return_and_correct_aliasing(func, args, kwargs or {}, result)
+
+
+compiled = torch.compile(lambda x: x * 2, dynamic=True)
+for rows in (6, 4):
+    made = compiled(Wrapper(torch.ones(rows, 2)))
+    if tuple(made.shape) != (rows, 2):
+        raise SystemExit(f"torch {torch.__version__}: {tuple(made.shape)} for {(rows, 2)}")
