@@ -1,4 +1,4 @@
-"""torch 2.11, dynamic=True: a result that wraps another tensor is given the number of rows of the first call."""
+"""torch 2.11, dynamic=True: the strides of a tensor that wraps another one follow its number of rows, not of columns."""
 
 import torch
 from torch.utils import _pytree as pytree
@@ -35,7 +35,7 @@ class Wrapper(torch.Tensor):
 
 
 compiled = torch.compile(lambda x: x * 2, dynamic=True)
-for rows in (6, 4):
-    made = compiled(Wrapper(torch.ones(rows, 2)))
-    if tuple(made.shape) != (rows, 2):
-        raise SystemExit(f"torch {torch.__version__}: {tuple(made.shape)} for {(rows, 2)}")
+for rows in (4, 6, 8):
+    made = compiled(Wrapper(torch.ones(rows, 4)))
+    if made.stride() != (4, 1):
+        raise SystemExit(f"torch {torch.__version__}: strides {made.stride()} for {rows} rows of 4")
