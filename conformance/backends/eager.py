@@ -8,8 +8,8 @@ from typing import Any
 
 import torch
 
-from conformance import scenario
-from conformance.backends.base import Backend, Case, Compiled
+from conformance import oracle, scenario
+from conformance.backends.base import Backend, CannotRun, Case, Compiled
 from conformance.micrograph import Micrograph
 from conformance.stage import STAGES, Stage
 from conformance.target import Target
@@ -55,6 +55,11 @@ class EagerCompiled(Compiled):
         module = self.case.module()
         with torch.compiler.set_stance("force_eager"):
             yield module, scenario.eager(module)
+
+    def out_of_reach(self, error: BaseException) -> CannotRun | None:
+        if not oracle.of_control_flow(error):
+            return None
+        return CannotRun("eager compiles its own control flow to differentiate it, and nothing is compiled here")
 
     def observe(self, stage: Stage) -> Observation:
         return Observation()

@@ -132,13 +132,14 @@ def _in_eager(
         _check_device()
         if eager.error is None:
             return eager, in_fp64() if in_fp64 is not None else None
-    if _of_control_flow(eager.error):
+    if of_control_flow(eager.error):
         again = call()
         eager = again if again.error is None else eager
     return eager, None
 
 
-def _of_control_flow(error: BaseException) -> bool:
+def of_control_flow(error: BaseException) -> bool:
+    """Was it raised by `torch.cond` or one of its like?"""
     return any("_higher_order_ops" in frame.filename for frame in traceback.extract_tb(error.__traceback__))
 
 
