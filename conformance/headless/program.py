@@ -129,6 +129,8 @@ class Program:
         if id(tensor) not in sides:
             if is_zerotensor(tensor):
                 raise NotInterpretable("a tensor of zeros that has no memory")
+            if _only_wraps(tensor):
+                raise NotInterpretable(WRAPPER)
             # Views of one tensor are views of one side: compilers ask whether inputs that share memory have the same base.
             base = base_of(tensor)
             over = self._to_device(base, sides) if base is not None and base.dtype == tensor.dtype else None
@@ -144,9 +146,11 @@ class Program:
     def _to_host(self, value: Any) -> Any:
         if not isinstance(value, torch.Tensor):
             return value
+        if _only_wraps(value):
+            raise NotInterpretable(WRAPPER)
         with seam.no_dispatch():
             host = self.memory.on_host(value.detach())
-        if _is_plain_subclass(type(value)):
+        if type(value) is not torch.Tensor:
             host = host.as_subclass(type(value))
             vars(host).update({name: self._to_host(held) for name, held in vars(value).items()})
         return host.requires_grad_() if value.is_leaf and value.requires_grad else host
@@ -232,9 +236,11 @@ def _beyond_description(compiled: bool) -> Iterator[None]:
         raise
 
 
-def _is_plain_subclass(kind: type[torch.Tensor]) -> bool:
-    """A class of tensors that are what they hold, not a wrapper of others."""
-    return kind is not torch.Tensor and kind.__torch_dispatch__ is torch.Tensor.__torch_dispatch__
+WRAPPER = "a tensor that only wraps others: it has no memory of its own, and what is inside stays on the other side"
+
+
+def _only_wraps(tensor: torch.Tensor) -> bool:
+    return type(tensor).__torch_dispatch__ is not torch.Tensor.__torch_dispatch__
 
 
 _MISSING = object()

@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 import torch
 from torch import nn
+from torch.testing._internal.two_tensor import TwoTensor
 
 from conformance import backends, oracle
 from conformance.backends.inductor.seam import seam
@@ -305,6 +306,11 @@ def test_a_number_of_the_host_is_not_written_from_a_gpu() -> None:
         Program(WritesNumberOfHost(), SM90, compiled=False)(torch.ones(3))
 
 
+class MakesTwo(nn.Module):
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        return TwoTensor(x, x + 1)
+
+
 class ReturnsNewParameter(nn.Module):
     def forward(self, x: torch.Tensor) -> torch.Tensor:
         return nn.Parameter(x * 2) * x
@@ -315,8 +321,10 @@ class ReturnsNewParameter(nn.Module):
     [
         (ReturnsNewParameter(), torch.ones(3), "a result has a gradient function"),
         (nn.ReLU(), torch._efficientzerotensor(3), "zeros that has no memory"),
+        (nn.ReLU(), TwoTensor(torch.ones(3), torch.ones(3)), "only wraps others"),
+        (MakesTwo(), torch.ones(3), "only wraps others"),
     ],
-    ids=["gradient from inside", "no memory"],
+    ids=["gradient from inside", "no memory", "a wrapper", "a wrapper from inside"],
 )
 def test_what_a_description_cannot_hold_is_said(module: nn.Module, given: torch.Tensor, reason: str) -> None:
     with pytest.raises(NotInterpretable, match=reason):
