@@ -44,7 +44,7 @@ class Host(TorchDispatchMode):
         _check_devices(func, flat, written)
         _check_dtypes(func, flat)
         host: list[Any] = [on_host(v) if isinstance(v, torch.Tensor) else CPU if _is_cuda(v) else v for v in flat]
-        before = [_memory(h) for h in host]
+        before = {i: host[i].untyped_storage() for i, v in enumerate(flat) if id(v) in written and v.is_cuda}
         try:
             result = _called(func, host, spec)
         except RuntimeError as error:
@@ -54,9 +54,9 @@ class Host(TorchDispatchMode):
             host = [with_own_memory(h) if id(v) in written else h for h, v in zip(host, flat, strict=True)]
             result = _called(func, host, spec)
         # Also what the call gave other memory (`x.data = y`).
-        for done, value, memory in zip(host, flat, before, strict=True):
-            if memory is not None and value.is_cuda and storage_key(done) != storage_key(memory):
-                value.data = on_device(done)
+        for i, memory in before.items():
+            if storage_key(host[i]) != storage_key(memory):
+                flat[i].data = on_device(host[i])
         back = {id(h): v for h, v in zip(host, flat, strict=True) if isinstance(v, torch.Tensor)}
         to_device = asked != "cpu"
 
@@ -76,12 +76,10 @@ def _called(func: Any, flat: list[Any], spec: Any) -> Any:
     return DONE_BY.get(func, func)(*args, **kwargs)
 
 
-def _memory(value: Any) -> Any:
-    return value.untyped_storage() if type(value) in (torch.Tensor, torch.nn.Parameter) else None
-
-
 def _written(func: Any, args: tuple, kwargs: dict) -> set[int]:
     """The tensors that a call writes to, by their ids."""
+    if not schema_of(func).is_mutable:
+        return set()
     arguments = schema_of(func).arguments
     given = dict(zip([a.name for a in arguments], args, strict=False)) | kwargs
     names = [a.name for a in arguments if a.alias_info is not None and a.alias_info.is_write]

@@ -116,11 +116,15 @@ class Program:
             self._state_in(sides)
             self._attributes_in(sides)
             arguments = [self._to_device(x, sides) if isinstance(x, torch.Tensor) else x for x in inputs]
-            memory = [x.untyped_storage() if isinstance(x, torch.Tensor) else None for x in arguments]
+            before = [
+                (x, y, y.untyped_storage())
+                for x, y in zip(inputs, arguments, strict=True)
+                if isinstance(y, torch.Tensor)
+            ]
             result = self.fn(*arguments)
             self._state_out()
-            for given, side, before in zip(inputs, arguments, memory, strict=True):
-                if before is not None and storage_key(side) != storage_key(before):  # `x.data = y`
+            for given, side, storage in before:
+                if storage_key(side) != storage_key(storage):  # `x.data = y`
                     given.data = self._to_host(side).detach()
             flat, spec = pytree.tree_flatten(result)
             return flat, spec, sides

@@ -12,7 +12,7 @@ import torch
 from torch import nn
 
 from conformance.oracle.snapshot import PLAIN, snapshot
-from conformance.oracle.wrappers import taken_apart
+from conformance.oracle.wrappers import is_wrapper, taken_apart
 from conformance.torch_seam import pytree
 
 SEED = 1234
@@ -201,7 +201,7 @@ def _kept(value: Any) -> Any:
 
 def _address(tensor: torch.Tensor) -> int:
     """Where its memory begins; 0 where it has none, as what only wraps others."""
-    return tensor.untyped_storage().data_ptr() if tensor.numel() and not hasattr(tensor, "__tensor_flatten__") else 0
+    return tensor.untyped_storage().data_ptr() if tensor.numel() and not is_wrapper(tensor) else 0
 
 
 def _owners(inputs: tuple[Any, ...], module: nn.Module | None) -> dict[int, str]:

@@ -93,7 +93,6 @@ def reference(
     fn: Callable[..., Any] | None = None,
 ) -> Reference:
     """What eager gives. `fn` is the module as a target runs it, where that is not simply to call it."""
-
     eager, exact = _in_eager(
         lambda: run(fn or module, clone_inputs(inputs), module, calls=calls),
         None if random else lambda: in_double(module, inputs, calls=calls),

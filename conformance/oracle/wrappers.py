@@ -14,8 +14,12 @@ def taken_apart(value: Any) -> Any:
     return pytree.tree_map_only(torch.Tensor, _parts, value)
 
 
-def _parts(tensor: torch.Tensor) -> Any:
-    if not hasattr(tensor, "__tensor_flatten__"):
+def is_wrapper(tensor: torch.Tensor) -> bool:
+    return hasattr(tensor, "__tensor_flatten__")
+
+
+def _parts(tensor: Any) -> Any:
+    if not is_wrapper(tensor):
         return tensor
     names, notes = tensor.__tensor_flatten__()
     return {

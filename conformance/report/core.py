@@ -67,11 +67,8 @@ def chosen(
     others = [name for name, cls in library.items() if cls.backends and "inductor" not in cls.backends]
     names = set(plain) | set(others) | set(keep)
     spent = 0.0 if keep else sum(known[name].cost for name in plain)
-    traits = {
-        name: _traits(name, library[name], known[name])
-        for name in (seen if keep else library)
-        if name not in names and name in library
-    }
+    asked = [name for name in library if name not in names and (not keep or name in seen)]
+    traits = {name: _traits(name, library[name], known[name]) for name in asked}
     has: set[tuple[str, ...]] = set().union(*(_traits(name, library[name], known[name]) for name in keep))
     while traits:
         best = max(traits, key=lambda name: (len(traits[name] - has) / known[name].cost, name))
