@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import random
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -144,13 +145,11 @@ def controls(surveyed: Sequence[Surveyed], count: int, seed: int, most: int) -> 
 
 def run(trials: Sequence[Trial], surveyed: Sequence[Surveyed], backend: str, target: str, workers: int) -> Iterator[Answer]:
     """The answer to each trial as it is had."""
-    cells = {one.micrograph: one.cells for one in surveyed}
     server = CaseServer()
     server.prepare([(backend, target)])
+    server.call(_remember, {one.micrograph: json.dumps(one.cells) for one in surveyed})
     at: dict[str, tuple[str, Stage]] = {}
-    jobs = [
-        Job(trial, _one, (trial, {name: cells[name] for name in trial.micrographs}, backend, target)) for trial in trials
-    ]
+    jobs = [Job(trial, _one, (trial, backend, target)) for trial in trials]
     try:
         for event in server.run(jobs, workers, LIMIT):
             trial: Trial = event.job.key
@@ -173,7 +172,14 @@ def _answer(trial: Trial) -> Answer:
     return Answer(trial.mutant, trial.seeded, trial.function, reached_by=trial.reached_by)
 
 
-def _one(trial: Trial, cells: Mapping[str, Mapping[str, Any]], backend: str, target: str, say: Callable[[Any], None]) -> None:
+_cells: dict[str, str] = {}  # by micrograph: what the survey saw, as JSON (text costs the garbage collector nothing)
+
+
+def _remember(cells: dict[str, str]) -> None:
+    _cells.update(cells)
+
+
+def _one(trial: Trial, backend: str, target: str, say: Callable[[Any], None]) -> None:
     torch.set_num_threads(THREADS)
     answer, start = _answer(trial), time.monotonic()
     try:
@@ -182,7 +188,7 @@ def _one(trial: Trial, cells: Mapping[str, Mapping[str, Any]], backend: str, tar
             recompile.put_in({file: operators.mutated(file, int(line), int(column), change)})
         micrographs = [library.find(name) for name in trial.micrographs]
         FRESH.prepare()  # with the mutant and the micrographs
-        _ask(micrographs, cells, backend, target, answer, say)
+        _ask(micrographs, backend, target, answer, say)
     except Exception as error:
         answer.unavailable = first_line(error)
     answer.seconds = round(time.monotonic() - start, 1)
@@ -191,7 +197,6 @@ def _one(trial: Trial, cells: Mapping[str, Mapping[str, Any]], backend: str, tar
 
 def _ask(
     micrographs: Iterable[type[Micrograph]],
-    cells: Mapping[str, Mapping[str, Any]],
     backend: str,
     target: str,
     answer: Answer,
@@ -204,7 +209,7 @@ def _ask(
         answer.asked += 1
         for by, judge in (
             ("contract", Judge(nothing_expected)),
-            ("baseline", Judge(nothing_expected, _surveyed(cells[name]))),
+            ("baseline", Judge(nothing_expected, _surveyed(json.loads(_cells[name])))),
         ):
             bad = next((result for result in judge.results(trace, micrograph).values() if result.unexpected), None)
             if bad is not None:
