@@ -72,7 +72,9 @@ class Survey(LineStore[Surveyed]):
         super().__init__(path, Surveyed, lambda one: one.key)
         for one in self.known.values():
             if one.torch != torch.__version__:
-                raise UsageError(f"{path} surveys torch {one.torch}, and here is {torch.__version__}: name another file")
+                raise UsageError(
+                    f"{path} surveys torch {one.torch}, and here is {torch.__version__}: name another file"
+                )
 
     def all(self, backend: str, target: str) -> list[Surveyed]:
         return [one for one in self.known.values() if (one.backend, one.target) == (backend, target)]
@@ -118,7 +120,9 @@ def _one(name: str, backend: str, target: str, say: Callable[[Surveyed], None]) 
     )
 
 
-def examined(micrograph: type[Micrograph], backend: str, target: str, progress: Callable[[Stage], None] | None = None) -> Trace:
+def examined(
+    micrograph: type[Micrograph], backend: str, target: str, progress: Callable[[Stage], None] | None = None
+) -> Trace:
     case = Case(micrograph, Target.parse(target))
     instance = backends.get(backend)
     tell = progress or (lambda stage: None)
