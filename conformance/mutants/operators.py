@@ -101,10 +101,9 @@ def _changes(statement: ast.stmt) -> Iterator[tuple[ast.AST, str]]:
         return
     if _says(statement):
         return
-    if isinstance(statement, ast.If) and not _binds(statement.test):
-        if not all(isinstance(inner, ast.Raise) or _says(inner) for inner in statement.body):
-            yield statement, "never"
-            yield statement, "always"
+    if isinstance(statement, ast.If) and not _binds(statement.test) and not _only_raises(statement):
+        yield statement, "never"
+        yield statement, "always"
     if _can_go(statement):
         yield statement, "dropped"
     for child in ast.iter_child_nodes(statement):
@@ -133,6 +132,10 @@ def _says(node: ast.AST) -> bool:
     if isinstance(node, ast.If):
         return bool(re.search(r"TYPE_CHECKING|isEnabledFor|verbose|debug|\blog\b", ast.unparse(node.test)))
     return False
+
+
+def _only_raises(statement: ast.If) -> bool:
+    return all(isinstance(inner, ast.Raise) or _says(inner) for inner in statement.body)
 
 
 def _binds(test: ast.expr) -> bool:

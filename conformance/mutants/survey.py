@@ -19,8 +19,8 @@ from conformance.errors import UsageError
 from conformance.examine import examine
 from conformance.expectations import Expectations
 from conformance.fresh import FRESH
-from conformance.judge import Judge, Result, is_wrong
 from conformance.json_line import plain
+from conformance.judge import Judge, Result, is_wrong
 from conformance.line_store import LineStore
 from conformance.measure import CaseServer
 from conformance.micrograph import Micrograph
