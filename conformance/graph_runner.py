@@ -8,7 +8,11 @@ from typing import Any
 
 from torch import fx
 
+from conformance.errors import CannotRun
 from conformance.torch_seam import OpOverload, schema_of
+
+
+LOWERING = ("torch._inductor.fx_passes", "torch._inductor.mkldnn_lowerings")
 
 
 class GraphRunner(fx.Interpreter):
@@ -24,9 +28,21 @@ class GraphRunner(fx.Interpreter):
 
 def runnable(gm: Callable[..., Any]) -> Callable[..., Any]:
     """The graph as a function of flat values: itself, where calling it does, and where it is no graph but stands for one."""
+    if isinstance(gm, fx.GraphModule) and any(_is_code_for_lowering(node) for node in gm.graph.nodes):
+        return _refused
     if not isinstance(gm, fx.GraphModule) or not any(_is_used_for_what_it_wrote(node) for node in gm.graph.nodes):
         return gm
     return lambda *values: GraphRunner(gm).run(*values, enable_io_processing=False)
+
+
+def _refused(*values: Any) -> Any:
+    raise CannotRun("a part of the graph says how code is made for it, and not what it computes")
+
+
+def _is_code_for_lowering(node: fx.Node) -> bool:
+    """Is it a pattern's own lowering, which takes what lowering makes of tensors?"""
+    owner = getattr(node.target, "__module__", None)
+    return node.op == "call_function" and isinstance(owner, str) and owner.startswith(LOWERING)
 
 
 def _is_used_for_what_it_wrote(node: fx.Node) -> bool:

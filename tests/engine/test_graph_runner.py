@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import pytest
 import torch
 from torch import fx
 
+from conformance.errors import CannotRun
 from conformance.graph_runner import runnable
 
 
@@ -26,3 +28,14 @@ def test_what_was_written_stands_for_what_is_not_returned() -> None:
 def test_a_graph_that_can_be_called_is_called_itself() -> None:
     gm = _graph(used=False)
     assert runnable(gm) is gm
+
+
+def test_a_graph_that_holds_how_code_is_made_is_not_run() -> None:
+    def handler(*values: object) -> None:
+        raise AssertionError("called")
+
+    handler.__module__ = "torch._inductor.fx_passes.mkldnn_fusion"
+    graph = fx.Graph()
+    graph.output((graph.call_function(handler, (graph.placeholder("x"),)),))
+    with pytest.raises(CannotRun):
+        runnable(fx.GraphModule({}, graph))(torch.ones(3))
