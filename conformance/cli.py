@@ -48,6 +48,7 @@ COMMANDS = {
         "conformance.reverts.commands",
         "Real fixes of PyTorch taken out of the installed torch: does the library show the bug?",
     ),
+    "mutants": ("conformance.mutants.commands", "The library against random changes of a compiler's own source."),
     "expect": ("conformance.triage.commands", "Write an expectation for a known defect."),
     "judge": ("conformance.triage.commands", "Judge records by the checks and expectations of now; nothing is run."),
     "fuzz": ("conformance.fuzz.commands", "Search for new defects: shapes, strides, guards, graphs."),
