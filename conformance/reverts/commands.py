@@ -18,8 +18,12 @@ from conformance.reverts.bug import CANDIDATE, PROVEN, Bug, Bugs, header
 RECORD = click.argument("record", type=click.Path(path_type=Path))
 CHECKOUT = click.argument("checkout", type=click.Path(path_type=Path, exists=True))
 SEED = click.option("--seed", type=int, default=0, show_default=True, help="of the order")
-LIMIT = click.option("--limit", type=click.IntRange(0), default=0, metavar="N", help="stop after so many (default: all)")
-MINUTES = click.option("--minutes", type=float, default=0.0, metavar="N", help="begin none after so long (default: no end)")
+LIMIT = click.option(
+    "--limit", type=click.IntRange(0), default=0, metavar="N", help="stop after so many (default: all)"
+)
+MINUTES = click.option(
+    "--minutes", type=float, default=0.0, metavar="N", help="begin none after so long (default: no end)"
+)
 
 
 @click.group("reverts")
@@ -35,12 +39,17 @@ def candidates(checkout: Path, record: Path, since: str) -> int:
     """The fixes of CHECKOUT's history (a git repository, bare or not) into RECORD."""
     from conformance.reverts import history
 
-    bugs = Bugs(record, header(["conformance", *sys.argv[1:3]], since=since, head=history.git(checkout, "rev-parse", "HEAD").strip()))
+    bugs = Bugs(
+        record,
+        header(["conformance", *sys.argv[1:3]], since=since, head=history.git(checkout, "rev-parse", "HEAD").strip()),
+    )
     known = {bug.commit for bug in bugs}
     for bug in history.fixes(checkout, since):
         if bug.commit not in known:
             bugs.keep(bug)
-    for (outcome, reason), number in Counter((b.outcome, b.reason if b.outcome == "left out" else "") for b in bugs).most_common():
+    for (outcome, reason), number in Counter(
+        (b.outcome, b.reason if b.outcome == "left out" else "") for b in bugs
+    ).most_common():
         click.echo(f"{number:6} {outcome} {reason}".rstrip())
     return 0
 
@@ -51,7 +60,9 @@ def candidates(checkout: Path, record: Path, since: str) -> int:
 @SEED
 @LIMIT
 @MINUTES
-@click.option("--timeout", type=float, default=180.0, show_default=True, metavar="SECONDS", help="for the tests of a fix")
+@click.option(
+    "--timeout", type=float, default=180.0, show_default=True, metavar="SECONDS", help="for the tests of a fix"
+)
 def prove(checkout: Path, record: Path, seed: int, limit: int, minutes: float, timeout: float) -> int:
     """Take candidates out of the installed torch, in random order, and run the tests of each fix without and with it."""
     from conformance.reverts.proof import Prover
@@ -63,13 +74,46 @@ def prove(checkout: Path, record: Path, seed: int, limit: int, minutes: float, t
     return 0
 
 
+@reverts.command("choose")
+@RECORD
+@click.argument("survey", type=click.Path(path_type=Path, exists=True))
+@click.option(
+    "-o", "--output", type=click.Path(path_type=Path), required=True, metavar="FILE", help="JSON: commit → micrographs"
+)
+def choose(record: Path, survey: Path, output: Path) -> int:
+    """For each proven bug the micrographs that reach its lines, by a SURVEY (`conformance mutants survey`)."""
+    from conformance.mutants.reach import blocks
+    from conformance.mutants.survey import Survey
+    from conformance.reverts import choice
+    from conformance.reverts.scoring import PLACE
+
+    surveyed = Survey(survey).all(*PLACE)
+    chosen = {
+        bug.commit: choice.choose(bug.changed, blocks(), surveyed) for bug in Bugs(record) if bug.outcome == PROVEN
+    }
+    output.write_text(json.dumps(chosen, indent=1) + "\n", encoding="utf-8")
+    click.echo(
+        f"{len(chosen)} bugs, {sum(not names for names in chosen.values())} that nothing reaches, {len(surveyed)} micrographs"
+    )
+    return 0
+
+
 @reverts.command("score")
 @CHECKOUT
 @RECORD
 @click.option(
-    "--micrographs", "chosen", type=click.Path(path_type=Path, exists=True), metavar="FILE", help="JSON: commit → micrographs to run"
+    "--micrographs",
+    "chosen",
+    type=click.Path(path_type=Path, exists=True),
+    metavar="FILE",
+    help="JSON: commit → micrographs to run",
 )
-@click.option("--runs", type=click.Path(path_type=Path), metavar="DIR", help="the records of the runs (default: your cache folder)")
+@click.option(
+    "--runs",
+    type=click.Path(path_type=Path),
+    metavar="DIR",
+    help="the records of the runs (default: your cache folder)",
+)
 @click.option("-n", "--workers", type=click.IntRange(1), default=1, show_default=True, help="processes at a time")
 @click.option("--half", type=click.Choice(["even", "odd"]), help="only bugs whose commit begins with such a digit")
 @click.option("--again", is_flag=True, help="those that have a score, too")
@@ -91,7 +135,7 @@ def score(
     """Run micrographs without and with each proven bug, and compare. Without --micrographs: the core, for every bug."""
     from conformance import core
     from conformance.reverts import revert
-    from conformance.reverts.scoring import MOST, Scorer
+    from conformance.reverts.scoring import Scorer
 
     names = json.loads(chosen.read_text(encoding="utf-8")) if chosen else None
     bugs, scorer = Bugs(record), Scorer(runs or revert.state("runs"), workers)
@@ -100,7 +144,7 @@ def score(
         todo = [bug for bug in todo if names.get(bug.commit)]
     for bug in _some(todo, seed, limit, minutes):
         try:
-            found = scorer.score(bug, checkout.resolve(), names[bug.commit][:MOST] if names else sorted(core.names()))
+            found = scorer.score(bug, checkout.resolve(), names[bug.commit] if names else sorted(core.names()))
         except UsageError as error:
             click.echo(f"{bug.commit[:10]} not scored: {error}"[:300])
             bugs.keep(bug, detail=str(error)[:300])

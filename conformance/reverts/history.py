@@ -17,7 +17,9 @@ SOURCES = re.compile(
 )
 PACKAGE = re.compile(r"torch/.*\.py$")
 ELSEWHERE = re.compile(r"torch/testing/|torch/_inductor/kernel/vendored|torch/.*/(benchmark|test)s?/")
-COMPILED = re.compile(r"^(aten|c10|caffe2|third_party|torch/csrc|torch/lib|torch/headeronly|cmake|functorch/csrc)/|\.(cpp|cu|cuh|h|jinja)$")
+COMPILED = re.compile(
+    r"^(aten|c10|caffe2|third_party|torch/csrc|torch/lib|torch/headeronly|cmake|functorch/csrc)/|\.(cpp|cu|cuh|h|jinja)$"
+)
 TESTS = re.compile(r"test/(dynamo|inductor|functorch)/test_\w+\.py$|test/test_\w+\.py$")
 
 NO_FIX = {
@@ -63,7 +65,9 @@ def fixes(checkout: Path, since: str) -> Iterator[Bug]:
         if not any(SOURCES.match(f) for f in package):
             continue
         pulls = [int(number) for number in PULL.findall(body)]
-        bug = Bug(commit, title, date, pulls[-1] if pulls else 0, sorted({int(n) for n in ISSUE.findall(title + "\n" + body)}))
+        bug = Bug(
+            commit, title, date, pulls[-1] if pulls else 0, sorted({int(n) for n in ISSUE.findall(title + "\n" + body)})
+        )
         bug.files, bug.tests = package, [f for f in files if TESTS.match(f)]
         bug.reason = _no_fix(bug, files)
         if not bug.reason and commit in undone:
@@ -80,7 +84,9 @@ def fixes(checkout: Path, since: str) -> Iterator[Bug]:
 
 def _commits(checkout: Path, since: str) -> Iterator[tuple[str, str, str, str, list[str]]]:
     form = "%x01%H%x02%cs%x02%s%x02%b%x03"
-    for entry in git(checkout, "log", "--no-merges", f"--since={since}", "--name-only", f"--format={form}").split("\x01")[1:]:
+    for entry in git(checkout, "log", "--no-merges", f"--since={since}", "--name-only", f"--format={form}").split(
+        "\x01"
+    )[1:]:
         told, _, files = entry.partition("\x03")
         commit, date, title, body = told.split("\x02", 3)
         yield commit, date, title, body, files.split()

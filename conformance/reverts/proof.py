@@ -26,11 +26,13 @@ LIMIT = 180.0  # seconds for the tests of one fix
 MOST_OF_METHOD = 8  # tests of one method: a parametrized one may have hundreds
 TEST_FOLDERS = ("test/dynamo", "test/inductor", "test/functorch", "test/custom_operator")
 NOT_PASSED = {"failed", "not imported"}
-# A test that asks for something which the fix brings fails without it; that says nothing about the bug.
+# A test, or installed code, that asks for something which the fix brings fails without it; that says nothing about the bug.
 NEW_NAME = re.compile(
-    r"cannot import name|No module named|(module|type object) '[\w.]+' has no attribute|unexpected keyword argument|\w+ does not exist"
-    r"|does not have the attribute"
+    r"cannot import name|No module named|(module|type object) '[\w.]+' has no attribute|unexpected keyword argument|does not have the attribute"
+    r"|missing \d+ required (positional|keyword)|takes (from )?\d+ .*positional arguments? but|name '\w+' is not defined"
 )
+ASKED_FOR = re.compile(r"has no attribute '(\w+)'")
+WORD = re.compile(r"[A-Za-z_]\w*")
 
 
 def methods(text: str) -> dict[str, str]:
@@ -54,6 +56,18 @@ def changed_methods(before: str, after: str) -> list[str]:
     """Names of the test methods that were added or changed."""
     old = methods(before)
     return sorted({name.split(".")[-1] for name, text in methods(after).items() if old.get(name) != text})
+
+
+def brought_names(installed: Path, overlay: Path) -> set[str]:
+    """Words of the installed files that the overlay's do not have: what the fix, and only it, brought."""
+    files = [path.relative_to(overlay) for path in overlay.rglob("*.py")]
+    words = lambda root: {word for file in files for word in WORD.findall((root / file).read_text(encoding="utf-8"))}
+    return words(installed) - words(overlay)
+
+
+def asks_for_name(line: str, brought: set[str]) -> bool:
+    """Does a test fail for a name that is gone, and not for the bug?"""
+    return bool(NEW_NAME.search(line)) or any(name in brought for name in ASKED_FOR.findall(line))
 
 
 @dataclass
@@ -105,7 +119,8 @@ class Prover:
         if broken := [line for test in changed.that("not imported") if (line := changed.lines[test])]:
             return {"outcome": NOT_PROVEN, "reason": f"nothing can be imported without it: {broken[0]}"[:300]}
         failed = [test for test in passed if changed.outcomes.get(test) == "failed"]
-        proof = [test for test in failed if not NEW_NAME.search(changed.lines[test])]
+        brought = brought_names(self.installed, overlay)
+        proof = [test for test in failed if not asks_for_name(changed.lines[test], brought)]
         if not proof and changed.ended:
             proof = [test for test in passed if test not in changed.outcomes][:1]
         if not proof and failed:
@@ -150,7 +165,9 @@ class Prover:
             (place / name).write_bytes(data[at : at + size])
             at += size + 1
 
-    def _run(self, place: Path, name: str, chosen: dict[str, list[str]], known: list[str], overlay: Path | None) -> Answers:
+    def _run(
+        self, place: Path, name: str, chosen: dict[str, list[str]], known: list[str], overlay: Path | None
+    ) -> Answers:
         out, settings = place / f"{name}.jsonl", place / f"{name}.json"
         temporary = revert.state("tmp")
         names = sorted({method for found in chosen.values() for method in found})
@@ -164,9 +181,21 @@ class Prover:
         }
         env["PYTHONPATH"] = os.pathsep.join(filter(None, [env["PYTHONPATH"], str(paths.PACKAGE.parent)]))
         words = [sys.executable, "-m", "pytest", "-q", "-p", "conformance.reverts.chosen_tests", "-p", "no:conformance"]
-        words += ["-p", "no:cacheprovider", "-p", "no:xdist", "--noconftest", "-c", os.devnull, f"--rootdir={place}", *chosen]
+        words += [
+            "-p",
+            "no:cacheprovider",
+            "-p",
+            "no:xdist",
+            "--noconftest",
+            "-c",
+            os.devnull,
+            f"--rootdir={place}",
+            *chosen,
+        ]
         with (place / f"{name}.log").open("wb") as log:
-            process = subprocess.Popen(words, cwd=place, env=env, stdin=subprocess.DEVNULL, stdout=log, stderr=log, start_new_session=True)
+            process = subprocess.Popen(
+                words, cwd=place, env=env, stdin=subprocess.DEVNULL, stdout=log, stderr=log, start_new_session=True
+            )
             ended = ""
             try:
                 code = process.wait(self.limit)

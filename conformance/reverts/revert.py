@@ -31,11 +31,24 @@ def revert(checkout: Path, commit: str, files: Sequence[str], installed: Path, f
         (folder / file).parent.mkdir(parents=True, exist_ok=True)
         shutil.copy(installed / file, folder / file)
     # Without the checkout's attributes and with a/ b/, whatever the user's settings of git are.
-    text = git(checkout, "show", "--format=", "--no-ext-diff", "--no-color", "--src-prefix=a/", "--dst-prefix=b/", commit, "--", *files)
+    text = git(
+        checkout,
+        "show",
+        "--format=",
+        "--no-ext-diff",
+        "--no-color",
+        "--src-prefix=a/",
+        "--dst-prefix=b/",
+        commit,
+        "--",
+        *files,
+    )
     words = ["patch", "-R", "-p1", "-f", "-s", f"-F{FUZZ}", "--no-backup-if-mismatch", "-r", "-", "-d", str(folder)]
     done = subprocess.run(words, input=text.encode("utf-8", "surrogateescape"), capture_output=True, check=False)
     if done.returncode:
-        said = [line for line in done.stdout.decode(errors="replace").splitlines() if "FAILED" in line or "patch" in line]
+        said = [
+            line for line in done.stdout.decode(errors="replace").splitlines() if "FAILED" in line or "patch" in line
+        ]
         return (said or ["patch fails"])[0][:200]
     for file in files:
         try:

@@ -19,16 +19,20 @@ from conformance.report.facts import CODE, LOST, MORE
 from conformance.report.load import Loaded
 from conformance.reverts import expected, revert
 from conformance.reverts.bug import Bug
+from conformance.reverts.proof import copies
 from conformance.stage import STAGES
 from conformance.verdict import Verdict
 
 Cells = dict[str, dict[str, Any]]
 
 PLACE = ("inductor", "cpu")
-MOST = 60  # micrographs for one bug
+FIRST = 20  # micrographs, and the others only where these do not show the bug
 CONFIRMED = 4  # micrographs that are run once more, without and with the overlay
 LIMIT = 120.0  # seconds for a case
-WRONG = {str(v) for v in Verdict if v.unexpected and v is not Verdict.XPASS} | {str(Verdict.XFAIL), str(Verdict.UNSUPPORTED)}
+WRONG = {str(v) for v in Verdict if v.unexpected and v is not Verdict.XPASS} | {
+    str(Verdict.XFAIL),
+    str(Verdict.UNSUPPORTED),
+}
 
 
 class Scorer:
@@ -44,21 +48,32 @@ class Scorer:
             self.plain |= read(record).cells
 
     def score(self, bug: Bug, checkout: Path, names: Sequence[str]) -> dict[str, Any]:
-        """What is to be kept of the bug."""
+        """What is to be kept of the bug: a few micrographs, then more where they do not show it."""
         start = time.monotonic()
         overlay = revert.state("overlays") / bug.commit[:12]
         if refusal := revert.revert(checkout, bug.commit, bug.files, self.installed, overlay):
             raise UsageError(f"{bug.commit[:12]}: {refusal}")
-        self._plainly([name for name in names if _address(name) not in self.plain])
-        run = self._run(names, overlay, self.folder / "reverted" / f"{bug.commit[:12]}.jsonl")
-        cells = run.cells
-        differing = differences(self.plain, cells)
-        if differing:
-            differing = self._confirmed(differing, overlay, bug)
+        cells: Cells = {}
+        differing: dict[str, str] = {}
+        moved: list[str] = []
+        for number, part in enumerate([names[:FIRST], names[FIRST:]]):
+            if not part or differing:
+                continue
+            run = self._run(part, overlay, self.folder / "reverted" / f"{bug.commit[:12]}-{number}.jsonl")
+            self._plainly(
+                sorted({_micrograph(cell) for cell, line in run.cells.items() if not _same(self.plain.get(cell), line)})
+            )
+            cells |= run.cells
+            if differing := differences(self.plain, run.cells):
+                differing = self._confirmed(differing, overlay, bug)
+            moved += facts_moved(
+                {cell: self.plain[cell] for cell in run.cells if cell in self.plain}, run.cells, run.header
+            )
+        seconds = round(time.monotonic() - start, 1)
         return told(differing, bug) | {
             "ran": len({_micrograph(cell) for cell in cells}),
-            "moved": facts_moved({cell: self.plain[cell] for cell in cells if cell in self.plain}, cells, run.header)[:20],
-            "seconds": round(time.monotonic() - start, 1),
+            "moved": moved[:20],
+            "seconds": seconds,
         }
 
     def _plainly(self, names: Sequence[str]) -> None:
@@ -70,7 +85,7 @@ class Scorer:
         """Of the first micrographs: what differs once more, in new runs of both. A difference that comes and goes is none."""
         names = list(dict.fromkeys(_micrograph(cell) for cell in differing))[:CONFIRMED]
         again = self.folder / "again"
-        plain = self._run(names, None, again / "plain.jsonl").cells
+        plain = self._run(names, copies(bug.files, self.installed, self.folder / "copies"), again / "plain.jsonl").cells
         reverted = self._run(names, overlay, again / "reverted.jsonl").cells
         kept = differences(plain, reverted)
         return {cell: how for cell, how in differing.items() if kept.get(cell) == how}
@@ -78,7 +93,18 @@ class Scorer:
     def _run(self, names: Sequence[str], overlay: Path | None, record: Path) -> Run:
         record.parent.mkdir(exist_ok=True)
         record.unlink(missing_ok=True)
-        words = [sys.executable, "-m", "conformance.cli", "run", "-b", PLACE[0], "-t", PLACE[1], "--no-baseline", "--fresh"]
+        words = [
+            sys.executable,
+            "-m",
+            "conformance.cli",
+            "run",
+            "-b",
+            PLACE[0],
+            "-t",
+            PLACE[1],
+            "--no-baseline",
+            "--fresh",
+        ]
         words += ["-n", str(self.workers), "--cell-timeout", str(LIMIT), "--allow-unavailable", "--record", str(record)]
         words += [word for name in names for word in ("-m", name)]
         env = revert.with_overlay(overlay, os.environ)
@@ -86,7 +112,9 @@ class Scorer:
         done = subprocess.run(words, env=env, capture_output=True, stdin=subprocess.DEVNULL, check=False)
         if done.returncode not in (0, 1):
             lines = done.stderr.decode(errors="replace").splitlines()
-            said = [line for line in lines if line.startswith("conformance:")] or [line for line in lines if line.strip()]
+            said = [line for line in lines if line.startswith("conformance:")] or [
+                line for line in lines if line.strip()
+            ]
             raise UsageError(f"the suite does not run: {(said or ['no word'])[-1][:300]}")
         return read(record)
 
@@ -96,16 +124,23 @@ def differences(plain: Mapping[str, Mapping[str, Any]], reverted: Mapping[str, M
     found = {}
     for cell in sorted(reverted, key=lambda cell: (_stage(cell), cell)):
         before, after = plain.get(cell), reverted[cell]
-        if before is None or before.get("micrograph") != after.get("micrograph") or after["verdict"] not in WRONG:
+        if before is None or not _same(before, after) or after["verdict"] not in WRONG:
             continue
         if how := _otherwise(before, after):
             found[cell] = how
     return found
 
 
+def _same(before: Mapping[str, Any] | None, after: Mapping[str, Any]) -> bool:
+    """Of one text of the micrograph?"""
+    return before is not None and before.get("micrograph") == after.get("micrograph")
+
+
 def _otherwise(before: Mapping[str, Any], after: Mapping[str, Any]) -> str:
     """How a wrong cell differs from what it was; empty if it does not."""
-    kinds, known = ({(f.get("kind", ""), f.get("check", "")) for f in line.get("findings", ())} for line in (after, before))
+    kinds, known = (
+        {(f.get("kind", ""), f.get("check", "")) for f in line.get("findings", ())} for line in (after, before)
+    )
     if before["verdict"] in WRONG and kinds <= known:
         return ""
     told = sorted(kind for kind, _ in (kinds - known or kinds)) or [after["verdict"]]
@@ -118,7 +153,9 @@ def facts_moved(plain: Cells, reverted: Cells, header: dict[str, Any]) -> list[s
     old, new = (Loaded(Path(name), header, cells, []) for name, cells in (("plain", plain), ("reverted", reverted)))
     before, after, _ = sides(old, new)
     causes = compare(before, after).causes
-    return [f"{cause.stage}: {cause.rank}: {cause.headline}"[:200] for cause in causes if cause.rank in (LOST, MORE, CODE)]
+    return [
+        f"{cause.stage}: {cause.rank}: {cause.headline}"[:200] for cause in causes if cause.rank in (LOST, MORE, CODE)
+    ]
 
 
 def told(differing: Mapping[str, str], bug: Bug) -> dict[str, Any]:

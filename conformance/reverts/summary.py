@@ -15,19 +15,35 @@ def lines(bugs: Iterable[Bug], missed: bool = False) -> list[str]:
     """Markdown."""
     known = list(bugs)
     tried = [bug for bug in known if bug.outcome not in (LEFT_OUT, NAMED, CANDIDATE)]
-    said = [f"{len(known)} commits; {sum(bug.outcome == NAMED for bug in known)} named by the library, {len(tried)} candidates tried:", ""]
+    said = [
+        f"{len(known)} commits; {sum(bug.outcome == NAMED for bug in known)} named by the library, {len(tried)} candidates tried:",
+        "",
+    ]
     said += [f"- {number} {outcome}" for outcome, number in Counter(bug.outcome for bug in tried).most_common()]
-    said += ["", "| half | proven and run | shown | at the right stage | near | other code or counts alone |", "| --- | ---: | ---: | ---: | ---: | ---: |"]
+    said += [
+        "",
+        "| half | proven and run | shown | at the right stage | near | other code or counts alone |",
+        "| --- | ---: | ---: | ---: | ---: | ---: |",
+    ]
     scored = [bug for bug in known if bug.outcome == PROVEN and bug.ran]
     for half in HALVES:
         said.append(_row(half, [bug for bug in scored if bug.half == half]))
-    said += [_row("both", scored), "", "| where the bug is | proven and run | shown | right |", "| --- | ---: | ---: | ---: |"]
+    said += [
+        _row("both", scored),
+        "",
+        "| where the bug is | proven and run | shown | right |",
+        "| --- | ---: | ---: | ---: |",
+    ]
     for stage in dict.fromkeys(_where(bug) for bug in sorted(scored, key=_where)):
         here = [bug for bug in scored if _where(bug) == stage]
-        said.append(f"| {stage} | {len(here)} | {sum(b.shown for b in here)} | {sum(b.right == 'right' for b in here)} |")
+        said.append(
+            f"| {stage} | {len(here)} | {sum(b.shown for b in here)} | {sum(b.right == 'right' for b in here)} |"
+        )
     if missed:
         said += ["", "Missed, of the half that may be read:", ""]
-        said += [f"- {b.commit[:12]} {b.title} ({', '.join(b.changed)})" for b in scored if b.half == "even" and not b.shown]
+        said += [
+            f"- {b.commit[:12]} {b.title} ({', '.join(b.changed)})" for b in scored if b.half == "even" and not b.shown
+        ]
     return said
 
 

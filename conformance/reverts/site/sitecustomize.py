@@ -10,11 +10,13 @@ import linecache
 import os
 import sys
 from importlib.machinery import ModuleSpec, PathFinder, SourceFileLoader
+from types import CodeType
+from typing import Any
 
 FOLDER = os.environ.get("CONFORMANCE_OVERLAY", "")
 
 
-def changed_modules(folder):
+def changed_modules(folder: str) -> dict[str, str]:
     """Dotted name → changed file."""
     found = {}
     for parent, _, files in os.walk(folder):
@@ -28,14 +30,14 @@ def changed_modules(folder):
 class Changed(SourceFileLoader):
     """The installed module's loader, with another text."""
 
-    def __init__(self, name, path, instead):
+    def __init__(self, name: str, path: str, instead: str) -> None:
         super().__init__(name, path)
         self.instead = instead
 
-    def get_data(self, path):
+    def get_data(self, path: str) -> bytes:  # type: ignore[override]
         return super().get_data(self.instead if path == self.path else path)
 
-    def get_code(self, fullname):
+    def get_code(self, fullname: str) -> CodeType:
         data = self.get_data(self.path)
         lines = data.decode("utf-8").splitlines(keepends=True)
         linecache.cache[self.path] = (len(data), None, lines, self.path)  # no time of change: never looked up on disk
@@ -45,12 +47,14 @@ class Changed(SourceFileLoader):
 class Overlay:
     """Finds changed modules; all others are found as ever."""
 
-    def __init__(self, modules):
+    def __init__(self, modules: dict[str, str]) -> None:
         self.modules = modules
 
-    def find_spec(self, name, path=None, target=None):
+    def find_spec(self, name: str, path: Any = None, target: Any = None) -> ModuleSpec | None:
         instead = self.modules.get(name)
-        spec = PathFinder.find_spec(name, path, target) if instead else None
+        if instead is None:
+            return None
+        spec = PathFinder.find_spec(name, path, target)
         if spec is None or not spec.origin:
             return None
         loader = Changed(name, spec.origin, instead)
@@ -60,12 +64,13 @@ class Overlay:
         return changed
 
 
-def next_one():
+def next_one() -> None:
     """The sitecustomize that this one hides, if there is one."""
     here = os.path.dirname(os.path.abspath(__file__))
     spec = PathFinder.find_spec("sitecustomize", [p for p in sys.path if os.path.abspath(p) != here])
-    if spec is not None and spec.loader is not None:
-        exec(spec.loader.get_code("sitecustomize"), {"__name__": "sitecustomize", "__file__": spec.origin})
+    code = spec.loader.get_code("sitecustomize") if spec and isinstance(spec.loader, SourceFileLoader) else None
+    if spec and code:
+        exec(code, {"__name__": "sitecustomize", "__file__": spec.origin})
 
 
 if FOLDER:
