@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import json
 import time
+from collections import Counter
 from collections.abc import Iterator
-from dataclasses import dataclass, field, replace
+from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -67,6 +68,16 @@ class Bugs:
         bug = replace(bug, **said)
         self.store.keep(bug)
         return bug
+
+
+def publish(record: Path, to: Path) -> None:
+    """The last line of each commit, and of those that were left out by a rule only how many, by reason."""
+    first, *_ = record.read_text(encoding="utf-8").split("\n", 1)
+    bugs = list(Bugs(record))
+    left_out = Counter(bug.reason for bug in bugs if bug.outcome == LEFT_OUT)
+    told = [json.dumps(json.loads(first) | {"left_out": dict(left_out.most_common())})]
+    told += [json.dumps(asdict(bug)) for bug in bugs if bug.outcome != LEFT_OUT]
+    to.write_text("".join(f"{line}\n" for line in told), encoding="utf-8")
 
 
 def header(argv: list[str], **more: Any) -> dict[str, Any]:

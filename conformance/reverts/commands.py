@@ -13,7 +13,7 @@ from pathlib import Path
 import click
 
 from conformance.errors import UsageError
-from conformance.reverts.bug import CANDIDATE, PROVEN, Bug, Bugs, header
+from conformance.reverts.bug import CANDIDATE, PROVEN, Bug, Bugs, header, publish
 
 RECORD = click.argument("record", type=click.Path(path_type=Path))
 CHECKOUT = click.argument("checkout", type=click.Path(path_type=Path, exists=True))
@@ -158,9 +158,15 @@ def score(
 @reverts.command("show")
 @RECORD
 @click.option("--missed", is_flag=True, help="list what the library does not show, of the half that may be read")
-def show(record: Path, missed: bool) -> int:
+@click.option(
+    "--publish", "published", type=click.Path(path_type=Path), metavar="FILE", help="write the last line of each commit"
+)
+def show(record: Path, missed: bool, published: Path | None) -> int:
     """The record in numbers."""
     from conformance.reverts import summary
+
+    if published:
+        publish(record, published)
 
     click.echo("\n".join(summary.lines(Bugs(record), missed)))
     return 0

@@ -15,6 +15,7 @@ from collections.abc import Iterable
 from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Any
 
 from conformance import paths
 from conformance.errors import UsageError
@@ -23,6 +24,7 @@ from conformance.reverts.bug import NOT_APPLIED, NOT_PROVEN, PROVEN, Bug
 from conformance.reverts.history import git
 
 LIMIT = 180.0  # seconds for the tests of one fix
+REASON = 160  # characters
 MOST_OF_METHOD = 8  # tests of one method: a parametrized one may have hundreds
 TEST_FOLDERS = ("test/dynamo", "test/inductor", "test/functorch", "test/custom_operator")
 NOT_PASSED = {"failed", "not imported"}
@@ -90,7 +92,7 @@ class Prover:
         self.installed = revert.installed_root()
         self.folder = revert.state("proofs")
 
-    def prove(self, bug: Bug) -> dict[str, object]:
+    def prove(self, bug: Bug) -> dict[str, Any]:
         """What is to be kept of the bug."""
         start = time.monotonic()
         overlay = overlay_of(bug)
@@ -99,9 +101,14 @@ class Prover:
             shutil.rmtree(overlay, ignore_errors=True)
             return {"outcome": NOT_APPLIED, "reason": refusal}
         said = {"changed": revert.changed_lines(self.installed, overlay)} | self._ask(bug, overlay)
+        for folder in (
+            self.folder / bug.commit[:12],
+            self.installed,
+        ):  # a record says what, not where somebody keeps files
+            said["reason"] = str(said["reason"]).replace(f"{folder}/", "")[:REASON]
         return said | {"seconds": round(time.monotonic() - start, 1)}
 
-    def _ask(self, bug: Bug, overlay: Path) -> dict[str, object]:
+    def _ask(self, bug: Bug, overlay: Path) -> dict[str, Any]:
         place = self.folder / bug.commit[:12]
         shutil.rmtree(place, ignore_errors=True)
         try:
@@ -128,7 +135,7 @@ class Prover:
         if not proof:
             return {"outcome": NOT_PROVEN, "reason": "its tests pass without it, too"}
         line = changed.lines.get(proof[0]) or changed.ended
-        return {"outcome": PROVEN, "proof": proof[:10], "reason": line[:300]}
+        return {"outcome": PROVEN, "proof": proof[:10], "reason": line}
 
     def _tests(self, bug: Bug, place: Path) -> tuple[dict[str, list[str]], list[str]]:
         """The changed methods by test file, and the names of all methods; the test folders are laid out in `place`."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import inspect
+import json
 import os
 import subprocess
 import sys
@@ -234,7 +235,11 @@ def test_the_commands_go_on_where_they_ended(home: Path, history: History) -> No
     assert run("prove", str(history.folder), str(record)) == ""
     run("candidates", str(history.folder), str(record), "--since", "2000-01-01")
     assert [bug.outcome for bug in Bugs(record) if bug.pull] == [PROVEN]
-    assert "1 proven" in run("show", str(record))
+    assert "1 proven" in run("show", str(record), "--publish", str(home / "published.jsonl"))
+    first, *others = (home / "published.jsonl").read_text().splitlines()
+    assert json.loads(first)["left_out"] == {"not merged upstream": 1}
+    assert [json.loads(line)["outcome"] for line in others] == [PROVEN]
+    assert str(home) not in "".join(others)
 
 
 # ------------------------------------------------------------------------------------------------------ choices
