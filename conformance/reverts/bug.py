@@ -35,12 +35,13 @@ class Bug:
     reason: str = ""
     changed: dict[str, list[list[int]]] = field(default_factory=dict)  # file: [first, last] lines of the installed one
     proof: list[str] = field(default_factory=list)  # tests that pass without the overlay and fail with it
-    ran: int = 0  # micrographs that were run; 0: not scored
+    scored: bool = False
+    ran: int = 0  # micrographs that were run
     shown: bool = False
     stage: str = ""  # of the first cell that differs
     kind: str = ""
     micrograph: str = ""
-    detail: str = ""
+    detail: str = ""  # why nothing was run
     right: str = ""  # right, near, other
     showing: list[str] = field(default_factory=list)  # cells that differ, and how
     moved: list[str] = field(default_factory=list)  # cells whose facts alone differ

@@ -18,8 +18,10 @@ def choose(
     most: int = MOST,
 ) -> list[str]:
     """Names in the order in which to run them: those that reach a changed block, then those that reach a changed function, then those that
-    reach a changed file, each cheapest first and spread over the families of the library."""
+    reach a changed file, each cheapest first and spread over the families of the library. Of files that no survey watches, any."""
     lines, functions, files = places(changed, blocks)
+    if not files:
+        return spread(surveyed)[:most]
     chosen: dict[str, None] = {}
     for wanted in (lines, functions, files):
         if len(chosen) < most:

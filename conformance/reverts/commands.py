@@ -139,12 +139,17 @@ def score(
 
     names = json.loads(chosen.read_text(encoding="utf-8")) if chosen else None
     bugs, scorer = Bugs(record), Scorer(runs or revert.state("runs"), workers)
-    todo = [b for b in bugs if b.outcome == PROVEN and (again or not b.ran) and half in (None, b.half)]
+    todo = [b for b in bugs if b.outcome == PROVEN and (again or not b.scored) and half in (None, b.half)]
     if names is not None:
-        todo = [bug for bug in todo if names.get(bug.commit)]
+        todo = [bug for bug in todo if bug.commit in names]
     for bug in _some(todo, seed, limit, minutes):
+        if names is not None and not names[bug.commit]:
+            bugs.keep(bug, scored=True, detail="no micrograph reaches its files")
+            continue
         try:
-            found = scorer.score(bug, checkout.resolve(), names[bug.commit] if names else sorted(core.names()))
+            found = scorer.score(
+                bug, checkout.resolve(), names[bug.commit] if names is not None else sorted(core.names())
+            )
         except UsageError as error:
             click.echo(f"{bug.commit[:10]} not scored: {error}"[:300])
             bugs.keep(bug, detail=str(error)[:300])

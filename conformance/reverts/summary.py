@@ -22,16 +22,16 @@ def lines(bugs: Iterable[Bug], missed: bool = False) -> list[str]:
     said += [f"- {number} {outcome}" for outcome, number in Counter(bug.outcome for bug in tried).most_common()]
     said += [
         "",
-        "| half | proven and run | shown | at the right stage | near | other code or counts alone |",
+        "| half | proven and scored | shown | at the right stage | near | other code or counts alone |",
         "| --- | ---: | ---: | ---: | ---: | ---: |",
     ]
-    scored = [bug for bug in known if bug.outcome == PROVEN and bug.ran]
+    scored = [bug for bug in known if bug.outcome == PROVEN and bug.scored]
     for half in HALVES:
         said.append(_row(half, [bug for bug in scored if bug.half == half]))
     said += [
         _row("both", scored),
         "",
-        "| where the bug is | proven and run | shown | right |",
+        "| where the bug is | proven and scored | shown | right |",
         "| --- | ---: | ---: | ---: |",
     ]
     for stage in dict.fromkeys(_where(bug) for bug in sorted(scored, key=_where)):

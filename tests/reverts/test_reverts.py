@@ -279,6 +279,7 @@ def test_what_reaches_the_lines_comes_first_then_families_in_turn() -> None:
     names = choice.choose(changed, BLOCKS, known)
     assert names == ["one.quick", "two.quick", "two.wrong", "one.slow", "three.function", "four.file"]
     assert choice.choose(changed, BLOCKS, known, most=1) == ["one.quick"]
+    assert choice.choose({"torch/_ops.py": [[1, 1]]}, BLOCKS, known, most=1) == ["three.function"]
 
 
 # ------------------------------------------------------------------------------------------------------ scores
@@ -337,9 +338,9 @@ def test_the_right_stage(stage: str, files: list[str], answer: str) -> None:
 
 
 def test_halves_are_counted_apart() -> None:
-    shown = Bug("2" + "0" * 39, "seen", "d", outcome=PROVEN, ran=3, shown=True, right="right")
-    missed = Bug("4" + "0" * 39, "missed", "d", outcome=PROVEN, ran=3)
-    apart = Bug("5" + "0" * 39, "kept apart", "d", outcome=PROVEN, ran=3)
+    shown = Bug("2" + "0" * 39, "seen", "d", outcome=PROVEN, scored=True, shown=True, right="right")
+    missed = Bug("4" + "0" * 39, "missed", "d", outcome=PROVEN, scored=True)
+    apart = Bug("5" + "0" * 39, "kept apart", "d", outcome=PROVEN, scored=True)
     text = "\n".join(lines([shown, missed, apart, Bug("6" * 40, "t", "d", outcome=NOT_APPLIED)], missed=True))
     assert "| even | 2 | 1 (50 %) | 1 | 0 | 0 |" in text and "| odd | 1 | 0 (0 %) | 0 | 0 | 0 |" in text
     assert "missed" in text and "kept apart" not in text
