@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import hashlib
-import json
 import sys
 import time
 from collections import Counter
@@ -74,47 +73,14 @@ def prove(checkout: Path, record: Path, seed: int, limit: int, minutes: float, t
     return 0
 
 
-@reverts.command("choose")
-@RECORD
-@click.argument("survey", type=click.Path(path_type=Path, exists=True))
-@click.option(
-    "-o", "--output", type=click.Path(path_type=Path), required=True, metavar="FILE", help="JSON: commit → micrographs"
-)
-def choose(record: Path, survey: Path, output: Path) -> int:
-    """For each proven bug the micrographs that reach its lines, by a SURVEY (`conformance mutants survey`)."""
-    from conformance.mutants.reach import blocks
-    from conformance.mutants.survey import Survey
-    from conformance.reverts import choice
-    from conformance.reverts.scoring import PLACE
-
-    surveyed = Survey(survey).all(*PLACE)
-    chosen = {
-        bug.commit: choice.choose(bug.changed, blocks(), surveyed) for bug in Bugs(record) if bug.outcome == PROVEN
-    }
-    output.write_text(json.dumps(chosen, indent=1) + "\n", encoding="utf-8")
-    click.echo(
-        f"{len(chosen)} bugs, {sum(not names for names in chosen.values())} that nothing reaches, {len(surveyed)} micrographs"
-    )
-    return 0
-
-
 @reverts.command("score")
 @CHECKOUT
 @RECORD
-@click.option(
-    "--micrographs",
-    "chosen",
-    type=click.Path(path_type=Path, exists=True),
-    metavar="FILE",
-    help="JSON: commit → micrographs to run",
-)
-@click.option(
-    "--runs",
-    type=click.Path(path_type=Path),
-    metavar="DIR",
-    help="the records of the runs (default: your cache folder)",
-)
+@click.argument("survey", type=click.Path(path_type=Path, exists=True))
 @click.option("-n", "--workers", type=click.IntRange(1), default=1, show_default=True, help="processes at a time")
+@click.option(
+    "--most", type=click.IntRange(1), default=60, show_default=True, metavar="N", help="micrographs for one bug"
+)
 @click.option("--half", type=click.Choice(["even", "odd"]), help="only bugs whose commit begins with such a digit")
 @click.option("--again", is_flag=True, help="those that have a score, too")
 @SEED
@@ -123,38 +89,28 @@ def choose(record: Path, survey: Path, output: Path) -> int:
 def score(
     checkout: Path,
     record: Path,
-    chosen: Path | None,
-    runs: Path | None,
+    survey: Path,
     workers: int,
+    most: int,
     half: str | None,
     again: bool,
     seed: int,
     limit: int,
     minutes: float,
 ) -> int:
-    """Run micrographs without and with each proven bug, and compare. Without --micrographs: the core, for every bug."""
-    from conformance import core
+    """Run the micrographs that reach the lines of each proven bug, by a SURVEY (`conformance mutants survey`), with the bug."""
     from conformance.reverts import revert
     from conformance.reverts.scoring import Scorer
 
-    names = json.loads(chosen.read_text(encoding="utf-8")) if chosen else None
-    bugs, scorer = Bugs(record), Scorer(runs or revert.state("runs"), workers)
+    bugs, scorer = Bugs(record), Scorer(survey, revert.state("scores"), workers, most)
     todo = [b for b in bugs if b.outcome == PROVEN and (again or not b.scored) and half in (None, b.half)]
-    if names is not None:
-        todo = [bug for bug in todo if bug.commit in names]
     for bug in _some(todo, seed, limit, minutes):
-        if names is not None and not names[bug.commit]:
-            bugs.keep(bug, scored=True, detail="no micrograph reaches its files")
-            continue
         try:
-            found = scorer.score(
-                bug, checkout.resolve(), names[bug.commit] if names is not None else sorted(core.names())
-            )
+            kept = bugs.keep(bug, **scorer.score(bug, checkout.resolve()))
         except UsageError as error:
             click.echo(f"{bug.commit[:10]} not scored: {error}"[:300])
             bugs.keep(bug, detail=str(error)[:300])
             continue
-        kept = bugs.keep(bug, **found)
         word = f"{kept.stage} {kept.kind} ({kept.right}) {kept.micrograph}" if kept.shown else "not shown"
         click.echo(f"{kept.commit[:10]} {word}; {kept.ran} micrographs, {len(kept.moved)} moved, {kept.seconds:.0f} s")
     return 0

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import inspect
 import json
 import os
 import subprocess
@@ -14,9 +13,11 @@ import pytest
 from click.testing import CliRunner
 
 from conformance.mutants.reach import Block
-from conformance.mutants.survey import Surveyed, bits
+from conformance.mutants.survey import Survey, Surveyed, bits, survey
+from conformance.processes import Death
 from conformance.reverts import choice, expected, proof, revert, scoring
 from conformance.reverts.bug import CANDIDATE, LEFT_OUT, NAMED, NOT_APPLIED, NOT_PROVEN, PROVEN, Bug, Bugs
+from conformance.reverts.cells import died, differences
 from conformance.reverts.commands import reverts
 from conformance.reverts.history import Named, fixes
 from conformance.reverts.summary import lines
@@ -305,7 +306,7 @@ def cell(verdict: str, *kinds: str, digest: str = "d") -> dict[str, Any]:
 )
 def test_a_cell_that_differs(before: dict[str, Any], after: dict[str, Any], how: str) -> None:
     name = "codegen/inductor/cpu/a.b"
-    assert scoring.differences({name: before}, {name: after}) == ({name: how} if how else {})
+    assert differences({name: before}, {name: after}) == ({name: how} if how else {})
 
 
 def test_the_stage_is_that_of_most_micrographs() -> None:
@@ -316,7 +317,7 @@ def test_the_stage_is_that_of_most_micrographs() -> None:
         "codegen/inductor/cpu/a.c",
     ]
     plain = {name: cell("pass") for name in names}
-    found = scoring.differences(plain, {name: cell("fail", "crash") for name in names})
+    found = differences(plain, {name: cell("fail", "crash") for name in names})
     bug = Bug("0" * 40, "t", "d", changed={"torch/_inductor/codegen/cpp.py": [[1, 1]]})
     said = scoring.told(found, bug)
     assert (said["stage"], said["micrograph"], said["right"]) == ("codegen", "a.b", "right")
@@ -346,25 +347,40 @@ def test_halves_are_counted_apart() -> None:
     assert "missed" in text and "kept apart" not in text
 
 
+def test_a_process_that_died_is_a_wrong_cell_at_its_stage() -> None:
+    found = died("a.b", "runtime", Death(False, "was ended by SIGSEGV"))
+    assert differences({"runtime/inductor/cpu/a.b": cell("pass")}, found) == {"runtime/inductor/cpu/a.b": "crash"}
+
+
+def test_facts_that_moved_are_told_as_the_diff_tells_them() -> None:
+    name = "fusion/inductor/cpu/a.b"
+    one, two = ({name: cell("pass") | {"cell": name, "observation": {"kernels": number}}} for number in (1, 2))
+    assert scoring.facts_moved(one, two) == ["fusion: more: kernels 1 → 2"]
+    assert scoring.facts_moved(one, one) == []
+
+
 @pytest.mark.slow
 @pytest.mark.own_process
 def test_the_suite_shows_a_bug_that_is_in_an_overlay(home: Path) -> None:
-    """A decomposition that is wrong in an overlay, seen by a micrograph, and by none that does not use it."""
+    """A function of C++ that is another one in an overlay, seen by the micrograph that uses it, and by no other one."""
     file = "torch/_inductor/codegen/cpp.py"
     text = (revert.installed_root() / file).read_text(encoding="utf-8")
-    right = inspect.cleandoc(
-        """
-        def tanh(x):
-                return f"std::tanh({x})"
-        """
-    )
+    right = 'return f"std::tanh({x})"'
     assert right in text
     made = History(home / "checkout")
-    made.commit(
-        "Begin", {file: text.replace(right, right.replace("tanh(", "sinh(", 2).replace("def sinh", "def tanh"))}
-    )
+    made.commit("Begin", {file: text.replace(right, right.replace("tanh", "sinh"))})
     commit = made.commit("Fix tanh (#6)", {file: text}, 6)
-    bug = Bug(commit, "Fix tanh (#6)", "d", files=[file], changed={file: [[1, 1]]})
-    said = scoring.Scorer(home / "runs").score(bug, made.folder, ["pointwise.chain", "norm.add_rmsnorm"])
-    assert (said["shown"], said["micrograph"], said["stage"]) == (True, "pointwise.chain", "codegen")
+    line = text[: text.index(right)].count("\n") + 1
+    bug = Bug(commit, "Fix tanh (#6)", "d", files=[file], changed={file: [[line, line]]})
+    known = Survey(home / "survey.jsonl")
+    for one in survey(["pointwise.chain", "norm.add_rmsnorm"], "inductor", "cpu", 1):
+        assert isinstance(one, Surveyed), one
+        known.keep(one)
+    said = scoring.Scorer(home / "survey.jsonl", home / "runs").score(bug, made.folder)
+    assert (said["shown"], said["micrograph"], said["stage"], said["right"]) == (
+        True,
+        "pointwise.chain",
+        "codegen",
+        "right",
+    )
     assert said["ran"] == 2 and all("pointwise.chain" in one for one in said["showing"])
