@@ -33,7 +33,7 @@ def reverts() -> None:
 @reverts.command("candidates")
 @CHECKOUT
 @RECORD
-@click.option("--since", default="2026-02-01", show_default=True, metavar="DATE")
+@click.option("--since", default="2026-02-01", show_default=True, metavar="DATE", help="of the first commit")
 def candidates(checkout: Path, record: Path, since: str) -> int:
     """The fixes of CHECKOUT's history (a git repository, bare or not) into RECORD."""
     from conformance.reverts import history
