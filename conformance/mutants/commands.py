@@ -15,7 +15,9 @@ from conformance.errors import UsageError
 from conformance.report.document import console
 
 _target = click.option("-t", "--target", default="cpu", show_default=True, help="the target that code is made for")
-_workers = click.option("-n", "workers", type=click.IntRange(1), default=1, metavar="N", help="this many worker processes")
+_workers = click.option(
+    "-n", "workers", type=click.IntRange(1), default=1, metavar="N", help="this many worker processes"
+)
 _survey = click.option(
     "--survey", "surveyed", type=click.Path(path_type=Path), required=True, help="the file that `mutants survey` wrote"
 )
@@ -31,7 +33,9 @@ def mutants() -> None:
 @micrograph_globs("only these micrographs (without: the core)")
 @_target
 @_workers
-@click.option("-o", "output", type=click.Path(path_type=Path), required=True, help="the file; what it has already is left out")
+@click.option(
+    "-o", "output", type=click.Path(path_type=Path), required=True, help="the file; what it has already is left out"
+)
 def survey(globs: tuple[str, ...], target: str, workers: int, output: Path) -> int:
     """Which blocks of the compiler's source each micrograph reaches."""
     from conformance import core, library
@@ -56,15 +60,29 @@ def survey(globs: tuple[str, ...], target: str, workers: int, output: Path) -> i
 @mutants.command("run")
 @_survey
 @click.option("--only", multiple=True, metavar="GLOB", help="only mutants whose name, stage or function matches")
-@click.option("--count", type=click.IntRange(0), default=100, show_default=True, help="so many, equally many of each stage")
+@click.option(
+    "--count", type=click.IntRange(0), default=100, show_default=True, help="so many, equally many of each stage"
+)
 @click.option("--seed", type=int, default=1, show_default=True, help="which ones")
-@click.option("--most", type=click.IntRange(1), default=12, show_default=True, help="micrographs that are asked for one mutant")
+@click.option(
+    "--most", type=click.IntRange(1), default=12, show_default=True, help="micrographs that are asked for one mutant"
+)
 @click.option("--controls", type=click.IntRange(0), default=0, help="so many trials in which nothing is changed, too")
 @_target
 @_workers
-@click.option("-o", "output", type=click.Path(path_type=Path), help="keep every answer here; what it has already is left out")
+@click.option(
+    "-o", "output", type=click.Path(path_type=Path), help="keep every answer here; what it has already is left out"
+)
 def run(
-    surveyed: Path, only: tuple[str, ...], count: int, seed: int, most: int, controls: int, target: str, workers: int, output: Path | None
+    surveyed: Path,
+    only: tuple[str, ...],
+    count: int,
+    seed: int,
+    most: int,
+    controls: int,
+    target: str,
+    workers: int,
+    output: Path | None,
 ) -> int:
     """Draw mutants of what the micrographs reach, and ask these micrographs."""
     from conformance.mutants import operators, score, trial
@@ -102,7 +120,9 @@ def score_command(answers: Path, survivors: bool) -> int:
     if survivors:
         for answer in known:
             if not answer.detected and answer.seeded and not answer.unavailable:
-                console().print(f"{answer.mutant}  {answer.function}  (asked {answer.asked} of {answer.reached_by})", markup=False)
+                console().print(
+                    f"{answer.mutant}  {answer.function}  (asked {answer.asked} of {answer.reached_by})", markup=False
+                )
     return 0
 
 
@@ -115,18 +135,19 @@ def show(names: tuple[str, ...]) -> int:
     from conformance.mutants import operators, recompile
 
     for name in names:
-        file, line, column, change = _parts(name)
-        old = ast.unparse(recompile.tree_of(file)).splitlines()
-        new = ast.unparse(operators.mutated(file, line, column, change)).splitlines()
-        for text in difflib.unified_diff(old, new, name, change, lineterm="", n=3):
-            click.echo(text)
+        for file, tree in operators.by_name(name).items():
+            old, new = (ast.unparse(one).splitlines() for one in (recompile.tree_of(file), tree))
+            for text in difflib.unified_diff(old, new, file, name, lineterm="", n=3):
+                click.echo(text)
     return 0
 
 
 @mutants.command("unreached")
 @_survey
 @_target
-@click.option("--functions", type=click.IntRange(0), default=0, help="list so many functions of each file, the largest first")
+@click.option(
+    "--functions", type=click.IntRange(0), default=0, help="list so many functions of each file, the largest first"
+)
 @click.option("--file", "files", multiple=True, metavar="GLOB", help="only these files")
 def unreached(surveyed: Path, target: str, functions: int, files: tuple[str, ...]) -> int:
     """Blocks of the compiler's source that no micrograph reaches."""
@@ -153,13 +174,6 @@ def unreached(surveyed: Path, target: str, functions: int, files: tuple[str, ...
         for function, count in missing[file].most_common(functions):
             click.echo(f"{file}\t{function}\t{count}")
     return 0
-
-
-def _parts(name: str) -> tuple[str, int, int, str]:
-    words = name.rsplit(":", 3)
-    if len(words) != 4 or not words[1].isdigit() or not words[2].isdigit():
-        raise UsageError(f"{name} is no mutant: FILE:LINE:COLUMN:CHANGE, as `mutants run` prints them")
-    return words[0], int(words[1]), int(words[2]), words[3]
 
 
 def _there(path: Path) -> Path:

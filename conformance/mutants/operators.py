@@ -9,7 +9,6 @@ import ast
 import re
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
-from functools import cache
 
 from conformance.errors import UsageError
 from conformance.mutants import reach, recompile, sources
@@ -41,7 +40,9 @@ SAYS = re.compile(
     r"dynamo_timed|log_.*|.*_logger|unimplemented.*|getArtifactLogger|compile_id|chromium.*|get_metrics_context|"
     r"signpost_event|_step_logger|V\.debug.*|torch\._logging.*|graph_break_.*|format_.*|fail|record_function|TYPE_CHECKING)\b|\.(debug|info|warning|exception)$"
 )
-SILENT = re.compile(r"(^|\.)(__repr__|__str__|__del__|debug\w*|dump\w*|log_\w+|_log\w*|format_\w+|print_\w*|\w*_(str|message|msg)|profile\w*)$")
+SILENT = re.compile(
+    r"(^|\.)(__repr__|__str__|__del__|debug\w*|dump\w*|log_\w+|_log\w*|format_\w+|print_\w*|\w*_(str|message|msg)|profile\w*)$"
+)
 
 
 @dataclass(frozen=True)
@@ -93,14 +94,16 @@ def _sites(file: str, numbers: dict[tuple[str, str, int], int]) -> Iterator[Site
 
 def _changes(statement: ast.stmt) -> Iterator[tuple[ast.AST, str]]:
     """The nodes of a statement that can be changed, and how; those of the blocks in it are theirs."""
-    if isinstance(statement, (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef, ast.Assert, ast.Raise, ast.Import, ast.ImportFrom)):
+    if isinstance(
+        statement,
+        (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef, ast.Assert, ast.Raise, ast.Import, ast.ImportFrom),
+    ):
         return
     if _says(statement):
         return
-    if isinstance(statement, ast.If) and not _binds(statement.test):
-        if not all(isinstance(inner, ast.Raise) or _says(inner) for inner in statement.body):
-            yield statement, "never"
-            yield statement, "always"
+    if isinstance(statement, ast.If) and not _binds(statement.test) and not _only_raises(statement):
+        yield statement, "never"
+        yield statement, "always"
     if _can_go(statement):
         yield statement, "dropped"
     for child in ast.iter_child_nodes(statement):
@@ -129,6 +132,10 @@ def _says(node: ast.AST) -> bool:
     if isinstance(node, ast.If):
         return bool(re.search(r"TYPE_CHECKING|isEnabledFor|verbose|debug|\blog\b", ast.unparse(node.test)))
     return False
+
+
+def _only_raises(statement: ast.If) -> bool:
+    return all(isinstance(inner, ast.Raise) or _says(inner) for inner in statement.body)
 
 
 def _binds(test: ast.expr) -> bool:
@@ -168,6 +175,8 @@ def _other_constant(node: ast.AST) -> None:
     node.value = (not node.value) if isinstance(node.value, bool) else node.value + 1  # type: ignore[operator]
 
 
+STATEMENTS = ("never", "always", "dropped")
+
 # name → which expressions, and how one is changed in place (`not`: its operand takes its place)
 CHANGES: dict[str, tuple[Callable[[ast.expr], bool], Edit | None]] = {
     "comparison": (_compares, _swap_comparison),
@@ -179,18 +188,26 @@ CHANGES: dict[str, tuple[Callable[[ast.expr], bool], Edit | None]] = {
 
 
 def _text(node: ast.BinOp) -> bool:
-    return any(isinstance(inner, (ast.JoinedStr, ast.List)) or (isinstance(inner, ast.Constant) and isinstance(inner.value, str)) for inner in ast.walk(node))
+    return any(
+        isinstance(inner, (ast.JoinedStr, ast.List))
+        or (isinstance(inner, ast.Constant) and isinstance(inner.value, str))
+        for inner in ast.walk(node)
+    )
 
 
 # ------------------------------------------------------------------------------------------------- applying
 
 
-@cache
-def named(name: str) -> Site:
-    found = next((site for site in sites() if site.name == name), None)
-    if found is None:
-        raise UsageError(f"there is no mutant {name} in this version of torch: `conformance mutants --list` names them")
-    return found
+def by_name(name: str) -> dict[str, ast.Module]:
+    """A mutant by its name: its file and that file's tree with the change."""
+    words = name.rsplit(":", 3)
+    if len(words) != 4 or not words[1].isdigit() or not words[2].isdigit() or words[3] not in (*STATEMENTS, *CHANGES):
+        raise UsageError(f"{name} is no mutant: it is FILE:LINE:COLUMN:CHANGE, as `mutants run` prints it")
+    if words[0] not in sources.files():
+        raise UsageError(
+            f"{words[0]} is no file of a compiler: the name begins with one of torch's, as `mutants run` prints it"
+        )
+    return {words[0]: mutated(words[0], int(words[1]), int(words[2]), words[3])}
 
 
 def mutated(file: str, line: int, column: int, change: str) -> ast.Module:
@@ -208,7 +225,11 @@ class _Changer(ast.NodeTransformer):
         self.at, self.change, self.done = (line, column), change, False
 
     def visit(self, node: ast.AST) -> ast.AST:
-        if not self.done and (getattr(node, "lineno", 0), getattr(node, "col_offset", -1)) == self.at and self._fits(node):
+        if (
+            not self.done
+            and (getattr(node, "lineno", 0), getattr(node, "col_offset", -1)) == self.at
+            and self._fits(node)
+        ):
             self.done = True
             return self._changed(node)
         return self.generic_visit(node)

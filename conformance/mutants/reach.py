@@ -73,7 +73,9 @@ def instrument() -> int:
 
 def _after_docstring(body: list[ast.stmt]) -> int:
     first = body[0]
-    docstring = isinstance(first, ast.Expr) and isinstance(first.value, ast.Constant) and isinstance(first.value.value, str)
+    docstring = (
+        isinstance(first, ast.Expr) and isinstance(first.value, ast.Constant) and isinstance(first.value.value, str)
+    )
     return int(docstring)
 
 

@@ -44,8 +44,8 @@ def put_in(changed: dict[str, ast.Module]) -> int:
     gc.unfreeze()  # frozen objects are not listed
     count = 0
     for found in gc.get_objects():
-        if type(found) is FunctionType and (new := exchange.get(found.__code__)) is not None:
-            found.__code__ = new
+        if type(found) is FunctionType and (other := exchange.get(found.__code__)) is not None:
+            found.__code__ = other
             count += 1
     return count
 

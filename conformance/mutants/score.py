@@ -13,7 +13,18 @@ from conformance.stage import STAGES
 def table(answers: Sequence[Answer]) -> Table:
     """One row a stage. `quietly wrong`: mutants with which every micrograph that was asked still compiled and ran, or that were found by
     more than an error; only these ask for a check."""
-    made = Table("changed in", "mutants", "ended", "contract", "baseline", "survived", "detected", "quiet detected", "right stage", "or near")
+    made = Table(
+        "changed in",
+        "mutants",
+        "ended",
+        "contract",
+        "baseline",
+        "survived",
+        "detected",
+        "quiet detected",
+        "right stage",
+        "or near",
+    )
     mutants = [answer for answer in answers if answer.seeded and not answer.unavailable]
     for stage in [*(stage.value for stage in STAGES), ""]:
         some = [answer for answer in mutants if stage in ("", answer.seeded)]
@@ -22,7 +33,9 @@ def table(answers: Sequence[Answer]) -> Table:
     controls = [answer for answer in answers if not answer.seeded]
     alarms = [answer for answer in controls if answer.detected]
     if controls:
-        made.caption = f"nothing changed: {len(alarms)} alarms in {sum(answer.asked for answer in controls)} micrographs"
+        made.caption = (
+            f"nothing changed: {len(alarms)} alarms in {sum(answer.asked for answer in controls)} micrographs"
+        )
     return made
 
 

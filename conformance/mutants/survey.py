@@ -19,8 +19,8 @@ from conformance.errors import UsageError
 from conformance.examine import examine
 from conformance.expectations import Expectations
 from conformance.fresh import FRESH
-from conformance.judge import Judge, Result, is_wrong
 from conformance.json_line import plain
+from conformance.judge import Judge, Result, is_wrong
 from conformance.line_store import LineStore
 from conformance.measure import CaseServer
 from conformance.micrograph import Micrograph
@@ -72,7 +72,9 @@ class Survey(LineStore[Surveyed]):
         super().__init__(path, Surveyed, lambda one: one.key)
         for one in self.known.values():
             if one.torch != torch.__version__:
-                raise UsageError(f"{path} surveys torch {one.torch}, and here is {torch.__version__}: name another file")
+                raise UsageError(
+                    f"{path} surveys torch {one.torch}, and here is {torch.__version__}: name another file"
+                )
 
     def all(self, backend: str, target: str) -> list[Surveyed]:
         return [one for one in self.known.values() if (one.backend, one.target) == (backend, target)]
@@ -118,7 +120,9 @@ def _one(name: str, backend: str, target: str, say: Callable[[Surveyed], None]) 
     )
 
 
-def examined(micrograph: type[Micrograph], backend: str, target: str, progress: Callable[[Stage], None] | None = None) -> Trace:
+def examined(
+    micrograph: type[Micrograph], backend: str, target: str, progress: Callable[[Stage], None] | None = None
+) -> Trace:
     case = Case(micrograph, Target.parse(target))
     instance = backends.get(backend)
     tell = progress or (lambda stage: None)

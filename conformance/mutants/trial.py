@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import random
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -11,25 +12,24 @@ from typing import Any
 
 import torch
 
-from conformance import environment, library
+from conformance import environment, json_line, library
 from conformance.baseline import Baseline
+from conformance.checks.measured import BASELINE
 from conformance.errors import first_line
 from conformance.expectations import Expectations
 from conformance.fresh import FRESH
 from conformance.judge import Judge
 from conformance.line_store import LineStore
 from conformance.measure import CaseServer
-from conformance.micrograph import Micrograph
 from conformance.mutants import operators, recompile, sources
 from conformance.mutants.operators import Site
 from conformance.mutants.survey import Surveyed, examined
 from conformance.plan import THREADS
-from conformance.processes import Job
+from conformance.processes import Job, Pool
 from conformance.stage import Stage
 from conformance.verdict import Kind
 
-LIMIT = 240.0  # seconds for one mutant
-MOST = 12  # micrographs that are asked for one mutant
+LIMIT = 900.0  # seconds for one mutant
 LONGEST = 12.0  # seconds of a micrograph that is asked
 NOTHING = "nothing"  # the mutant that changes nothing: what is found then is a false alarm
 
@@ -89,7 +89,7 @@ class Trial:
 def drawn(surveyed: Sequence[Surveyed], count: int, seed: int, only: Callable[[Site], bool], most: int) -> list[Trial]:
     """`count` mutants at random, equally many of each stage, of those that some micrograph reaches."""
     chance = random.Random(seed)
-    asked = [one for one in surveyed if one.right and one.seconds <= LONGEST]
+    asked = [one for one in surveyed if one.seconds <= LONGEST]
     reach: dict[int, list[Surveyed]] = {}
     for one in asked:
         for number in one.reached:
@@ -134,7 +134,7 @@ def _spread(reaching: Iterable[Surveyed], most: int, chance: random.Random) -> l
 def controls(surveyed: Sequence[Surveyed], count: int, seed: int, most: int) -> list[Trial]:
     """Trials in which nothing is changed."""
     chance = random.Random(seed)
-    names = [one.micrograph for one in surveyed if one.right and one.seconds <= LONGEST]
+    names = [one.micrograph for one in surveyed if one.seconds <= LONGEST]
     trials = (tuple(chance.sample(names, min(most, len(names)))) for _ in range(count))
     return [Trial(f"{NOTHING} {number}", "", "", some, len(some)) for number, some in enumerate(trials)]
 
@@ -142,28 +142,21 @@ def controls(surveyed: Sequence[Surveyed], count: int, seed: int, most: int) -> 
 # -------------------------------------------------------------------------------------------------- running
 
 
-def run(trials: Sequence[Trial], surveyed: Sequence[Surveyed], backend: str, target: str, workers: int) -> Iterator[Answer]:
+def run(
+    trials: Sequence[Trial], surveyed: Sequence[Surveyed], backend: str, target: str, workers: int
+) -> Iterator[Answer]:
     """The answer to each trial as it is had."""
-    cells = {one.micrograph: one.cells for one in surveyed}
     server = CaseServer()
     server.prepare([(backend, target)])
-    at: dict[str, tuple[str, Stage]] = {}
-    jobs = [
-        Job(trial, _one, (trial, {name: cells[name] for name in trial.micrographs}, backend, target)) for trial in trials
-    ]
+    server.call(_remember, {one.micrograph: json.dumps(one.cells) for one in surveyed})
+    jobs = [Job(trial, _one, (trial, backend, target)) for trial in trials]
     try:
         for event in server.run(jobs, workers, LIMIT):
-            trial: Trial = event.job.key
-            if isinstance(event.said, Answer):
+            if event.said is not None:
                 yield event.said
-            elif isinstance(event.said, tuple):
-                at[trial.mutant] = event.said
             elif event.death is not None:
-                name, stage = at.get(trial.mutant, ("", Stage.CAPTURE))
-                answer = _answer(trial)
-                answer.found, answer.micrograph, answer.by = stage.value, name, "contract"
-                answer.kind = (Kind.TIMEOUT if event.death.timeout else Kind.CRASH).value
-                answer.detail = event.death.reason
+                answer = _answer(event.job.key)
+                answer.unavailable = event.death.reason
                 yield answer
     finally:
         server.close()
@@ -173,45 +166,72 @@ def _answer(trial: Trial) -> Answer:
     return Answer(trial.mutant, trial.seeded, trial.function, reached_by=trial.reached_by)
 
 
-def _one(trial: Trial, cells: Mapping[str, Mapping[str, Any]], backend: str, target: str, say: Callable[[Any], None]) -> None:
+_cells: dict[str, str] = {}  # by micrograph: what the survey saw, as JSON (text costs the garbage collector nothing)
+
+
+def _remember(cells: dict[str, str]) -> None:
+    _cells.update(cells)
+
+
+def _one(trial: Trial, backend: str, target: str, say: Callable[[Any], None]) -> None:
+    """Put the mutant in; each micrograph is then examined in a process of its own, which has compiled nothing."""
     torch.set_num_threads(THREADS)
     answer, start = _answer(trial), time.monotonic()
     try:
         if trial.seeded:
-            file, line, column, change = trial.mutant.rsplit(":", 3)
-            recompile.put_in({file: operators.mutated(file, int(line), int(column), change)})
-        micrographs = [library.find(name) for name in trial.micrographs]
-        FRESH.prepare()  # with the mutant and the micrographs
-        _ask(micrographs, cells, backend, target, answer, say)
+            recompile.put_in(operators.by_name(trial.mutant))
+        for name in trial.micrographs:
+            answer.asked += 1
+            if found := _examined_alone(name, backend, target):
+                answer.micrograph = name
+                answer.found, answer.kind, answer.by, answer.detail = found
+                break
     except Exception as error:
         answer.unavailable = first_line(error)
     answer.seconds = round(time.monotonic() - start, 1)
     say(answer)
 
 
-def _ask(
-    micrographs: Iterable[type[Micrograph]],
-    cells: Mapping[str, Mapping[str, Any]],
-    backend: str,
-    target: str,
-    answer: Answer,
-    say: Callable[[Any], None],
-) -> None:
+Found = tuple[str, str, str, str]  # stage, kind, by, detail
+
+
+def _examined_alone(name: str, backend: str, target: str) -> Found | None:
+    stage, found = Stage.CAPTURE, None
+    for event in Pool(1, LONGEST * 10).run([Job(name, _shows, (name, backend, target))]):
+        if isinstance(event.said, Stage):
+            stage = event.said
+        elif event.said is not None:
+            found = event.said
+        elif event.death is not None:
+            kind = Kind.TIMEOUT if event.death.timeout else Kind.CRASH
+            found = (stage.value, kind.value, "contract", event.death.reason)
+    return found or None
+
+
+def _shows(name: str, backend: str, target: str, say: Callable[[Any], None]) -> None:
+    """The first cell of which anything else is found than in the survey; "" if there is none."""
+    torch.set_num_threads(THREADS)
+    micrograph = library.find(name)
+    FRESH.prepare()
+    trace = examined(micrograph, backend, target, say)
+    before = json.loads(_cells[name])
     nothing_expected = Expectations([], {})
-    for micrograph in micrographs:
-        name = micrograph.name()
-        trace = examined(micrograph, backend, target, lambda stage, name=name: say((name, stage)))  # type: ignore[misc]
-        answer.asked += 1
-        for by, judge in (
-            ("contract", Judge(nothing_expected)),
-            ("baseline", Judge(nothing_expected, _surveyed(cells[name]))),
-        ):
-            bad = next((result for result in judge.results(trace, micrograph).values() if result.unexpected), None)
-            if bad is not None:
-                answer.found, answer.by, answer.micrograph = bad.cell.stage.value, by, name
-                answer.kind = bad.findings[0].kind.value if bad.findings else str(bad.verdict)
-                answer.detail = bad.reason[:300]
-                return
+    for result in Judge(nothing_expected).results(trace, micrograph).values():
+        now = json_line.plain(result.to_json())
+        if _outcome(now) != _outcome(before[str(result.cell)]):
+            kind = result.findings[0].kind.value if result.findings else str(result.verdict)
+            say((result.cell.stage.value, kind, "contract", result.reason[:300]))
+            return
+    for result in Judge(nothing_expected, _surveyed(before)).results(trace, micrograph).values():
+        if any(finding.check == BASELINE for finding in result.findings):
+            say((result.cell.stage.value, result.findings[0].kind.value, "baseline", result.reason[:300]))
+            return
+    say("")
+
+
+def _outcome(cell: Mapping[str, Any]) -> tuple[Any, ...]:
+    """What an expectation sees of a cell."""
+    return cell["verdict"], sorted({finding["kind"] for finding in cell["findings"]})
 
 
 def _surveyed(cells: Mapping[str, Any]) -> Baseline:

@@ -1,4 +1,5 @@
-"""The list of the core, made from records: `python -m conformance.report.core RECORD…`.
+"""The list of the core, made from records: `python -m conformance.report.core RECORD…`; or added to by what reaches more of the compiler's
+source: `python -m conformance.report.core --reach SURVEY --add SECONDS`.
 
 Plain graphs are all in it. Of the neighbours, as many as fit into the time, chosen by how much that no chosen one has a second of theirs
 brings: a family, a report, a report alive in a release, a kind of finding at a stage of a family.
@@ -17,6 +18,7 @@ import click
 from conformance import core, paths, record
 from conformance.cell import Cell
 from conformance.micrograph import Micrograph
+from conformance.mutants.survey import Survey, Surveyed
 
 NEIGHBOURS = ("upstream.", "surface.")  # families of neighbours: one of a kind is enough
 SECONDS = 2000.0  # of processor time that Inductor on the CPU took for them, as recorded; a run takes less, on two cores about a third
@@ -89,27 +91,64 @@ def _traits(name: str, cls: type[Micrograph], seen: Recorded) -> set[tuple[str, 
     return found
 
 
+LEAST = 4  # blocks of the compiler's source that a micrograph must bring
+
+
+def reaching(surveyed: Collection[Surveyed], keep: Collection[str], seconds: float) -> dict[str, float]:
+    """Of the micrographs that are right, those that reach most of the compiler's source that none of `keep` reaches, a second of theirs;
+    with what each takes."""
+    has: set[int] = set().union(*(one.reached for one in surveyed if one.micrograph in keep))
+    asked = {one.micrograph: one for one in surveyed if one.micrograph not in keep and one.right}
+    brings = {name: one.reached - has for name, one in asked.items()}
+    names: dict[str, float] = {}
+    while brings:
+        best = max(brings, key=lambda name: (len(brings[name]) / (CALL + asked[name].seconds), name))
+        gain, cost = brings.pop(best), CALL + asked[best].seconds
+        if len(gain) >= LEAST:
+            if sum(names.values()) + cost > seconds:
+                break
+            names[best] = cost
+            brings = {name: blocks - gain for name, blocks in brings.items()}
+        brings = {name: blocks for name, blocks in brings.items() if len(blocks) >= LEAST}
+    return names
+
+
 @click.command()
-@click.argument("records", nargs=-1, required=True, type=click.Path(exists=True, path_type=Path))
+@click.argument("records", nargs=-1, type=click.Path(exists=True, path_type=Path))
 @click.option("--seconds", default=SECONDS, help="processor time that the core may take, Inductor on the CPU")
 @click.option(
     "--add",
     type=float,
     help="keep what the core holds now, and add of what was recorded as much as fits into so many seconds",
 )
-def main(records: tuple[Path, ...], seconds: float, add: float | None) -> None:
+@click.option(
+    "--reach",
+    type=click.Path(exists=True, path_type=Path),
+    help="a file of `conformance mutants survey`: with --add, and instead of records, add what reaches most of the compiler's source",
+)
+def main(records: tuple[Path, ...], seconds: float, add: float | None, reach: Path | None) -> None:
     """Write fixtures/core.txt anew."""
     from conformance import library
 
+    if bool(records) == bool(reach) or (reach and add is None):
+        raise click.UsageError(
+            "name records; or a survey with --reach FILE, and the seconds that it may add with --add"
+        )
     known = library.load()
     seen = recorded(records)
     before = {} if add is None else {name: cost for name, cost in core.seconds().items() if name in known}
-    names = chosen(known, seen, seconds if add is None else add, before)
+    if reach:
+        surveyed = [one for one in Survey(reach).all("inductor", "cpu") if one.micrograph in known]
+        before |= reaching(surveyed, before, add or 0.0)
+        names = sorted(before)
+    else:
+        names = chosen(known, seen, seconds if add is None else add, before)
     head = f"{core.COMMENT} Made by `python -m conformance.report.core`; do not edit by hand.\n"
     costs = {name: before.get(name, seen.get(name, Recorded()).cost) for name in names}
     paths.core().write_text(head + "".join(f"{name} {cost:.1f}\n" for name, cost in costs.items()))
-    spent = sum(cost for name, cost in costs.items() if name in seen)
-    click.echo(f"{len(names)} of {len(known)} micrographs, {spent:.0f} s of processor time; wrote {paths.core()}")
+    click.echo(
+        f"{len(names)} of {len(known)} micrographs, {sum(costs.values()):.0f} s of processor time; wrote {paths.core()}"
+    )
 
 
 if __name__ == "__main__":

@@ -26,6 +26,8 @@ def test_every_command_of_the_readme_exists_with_its_options(line: str) -> None:
     words = shlex.split(line.replace("CELL | FILE.py:OBJECT", "CELL"))
     command = cli.group.get_command(click.Context(cli.group), words[0])
     assert command is not None
+    if isinstance(command, click.Group):
+        command, words = command.commands[words[1]], words[1:]
     known = {option for parameter in command.params for option in (*parameter.opts, *parameter.secondary_opts)}
     used = {word.split("=")[0] for word in words[1:] if word.startswith("-")}
     assert used <= known, f"{words[0]} has no {used - known}"

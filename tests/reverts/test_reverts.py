@@ -365,10 +365,14 @@ def test_the_suite_shows_a_bug_that_is_in_an_overlay(home: Path) -> None:
     """A function of C++ that is another one in an overlay, seen by the micrograph that uses it, and by no other one."""
     file = "torch/_inductor/codegen/cpp.py"
     text = (revert.installed_root() / file).read_text(encoding="utf-8")
-    right = 'return f"std::tanh({x})"'
-    assert right in text
+    right, scalar = (
+        'return f"{a}.tanh()"',
+        'return f"std::tanh({x})"',
+    )  # loops with vectors, and the ends of loops without
+    assert right in text and scalar in text
+    wrong = text.replace(right, right.replace("tanh", "sinh")).replace(scalar, scalar.replace("tanh", "sinh"))
     made = History(home / "checkout")
-    made.commit("Begin", {file: text.replace(right, right.replace("tanh", "sinh"))})
+    made.commit("Begin", {file: wrong})
     commit = made.commit("Fix tanh (#6)", {file: text}, 6)
     line = text[: text.index(right)].count("\n") + 1
     bug = Bug(commit, "Fix tanh (#6)", "d", files=[file], changed={file: [[line, line]]})

@@ -47,6 +47,7 @@ NAMES = {
     "schedule": Name("torch._inductor.scheduler:Scheduler.codegen", (FUSION,), hook=True),
     "run_program": Name("torch._inductor.output_code:CompiledFxGraph.__call__", (RUNTIME,), hook=True),
     "lower": Name("torch._inductor.graph:GraphLowering.run", NO_STAGE),
+    "tracing_context": Name("torch._guards:TracingContext.try_get", NO_STAGE),
     "define_kernel": Name("torch._inductor.codegen.wrapper:PythonWrapperCodegen.define_kernel", (FUSION, CODEGEN)),
     "empty_strided_cpu": Name("torch._C._dynamo.guards:_empty_strided_cpu", (RUNTIME,)),
     # What decomposition should have done.

@@ -74,6 +74,7 @@ class Watch:
     captured: list[fx.GraphModule] = field(default_factory=list)
     aot: list[fx.GraphModule] = field(default_factory=list)  # before the joint passes: what decomposition left
     joint: list[fx.GraphModule] = field(default_factory=list)  # after them
+    parameters: tuple[Any, ...] = ()  # values of the first inputs of `aot[-1]`: freezing makes constants of them
     graphs: list[GraphRecord] = field(default_factory=list)
     events: list[tuple[str, dict[str, Any], str]] = field(default_factory=list)  # name, metadata, payload
     compiles: int = 0
@@ -156,6 +157,7 @@ class Watch:
         with self._inside("joint_passes") as outermost:
             if outermost:
                 self.aot.append(_copied(gm))
+                self.parameters = _parameters()
             result = proceed(gm, *args, **kwargs)
             if outermost:
                 self.joint.append(_copied(result if result is not None else gm))
@@ -173,7 +175,7 @@ class Watch:
         role = "backward" if kwargs.get("is_backward") else "inference" if kwargs.get("is_inference") else "forward"
         # In inference the graph before the joint passes has the same calling convention; a joint graph has not.
         aot = self.aot[-1] if role == "inference" and self.aot else None
-        record = GraphRecord(role, decomposed=aot or _copied(gm))
+        record = GraphRecord(role, decomposed=_frozen(aot, gm, self.parameters) if aot else _copied(gm))
         self.graphs.append(record)
         record.program = proceed(gm, *args, **kwargs)
         return record.program
@@ -324,6 +326,28 @@ def is_restart(error: BaseException) -> bool:
 
 def _copied(gm: Any) -> Any:
     return copied(gm) if isinstance(gm, fx.GraphModule) else None
+
+
+def _parameters() -> tuple[Any, ...]:
+    context = seam.tracing_context() if seam.has("tracing_context") else None
+    return tuple(getattr(context, "params_flat_unwrap_subclasses", None) or ())
+
+
+def _frozen(aot: fx.GraphModule, gm: fx.GraphModule, parameters: tuple[Any, ...]) -> fx.GraphModule:
+    """The graph before the joint passes, which takes what the program takes: what freezing made constants are constants of it, too."""
+    taken = {node.name for node in gm.graph.nodes if node.op == "placeholder"}
+    given = [node for node in aot.graph.nodes if node.op == "placeholder"]
+    frozen = [(node, value) for node, value in zip(given, parameters, strict=False) if node.name not in taken]
+    if len(given) == len(taken) or len(given) - len(frozen) != len(taken):
+        return aot
+    for node, value in frozen:
+        name = f"frozen_{node.name}"
+        setattr(aot, name, value)
+        with aot.graph.inserting_before(node):
+            node.replace_all_uses_with(aot.graph.get_attr(name))
+        aot.graph.erase_node(node)
+    aot.recompile()
+    return aot
 
 
 def _extern_name(node: Any) -> str:
