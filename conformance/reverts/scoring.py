@@ -17,7 +17,7 @@ from conformance.errors import UsageError
 from conformance.mutants.reach import blocks
 from conformance.mutants.survey import Survey
 from conformance.report.diff import compare, sides
-from conformance.report.facts import CODE, LOST, MORE
+from conformance.report.facts import LOST, MORE
 from conformance.report.load import Loaded
 from conformance.reverts import choice, expected, revert
 from conformance.reverts.bug import Bug
@@ -84,7 +84,7 @@ class Scorer:
 
 
 def facts_moved(plain: Cells, reverted: Cells) -> list[str]:
-    """What else `conformance diff` names between the two: lost and more work, other code."""
+    """What else `conformance diff` names between the two: what is lost, and more work."""
     pairs = (
         ("plain", {cell: plain[cell] | {"texts": {}} for cell in reverted if cell in plain}),
         ("reverted", reverted),

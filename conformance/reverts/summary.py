@@ -22,7 +22,7 @@ def lines(bugs: Iterable[Bug], missed: bool = False) -> list[str]:
     said += [f"- {number} {outcome}" for outcome, number in Counter(bug.outcome for bug in tried).most_common()]
     said += [
         "",
-        "| half | proven and scored | shown | at the right stage | near | other code or counts alone |",
+        "| half | proven and scored | shown | at the right stage | near | counts alone |",
         "| --- | ---: | ---: | ---: | ---: | ---: |",
     ]
     scored = [bug for bug in known if bug.outcome == PROVEN and bug.scored]
