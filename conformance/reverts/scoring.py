@@ -95,9 +95,7 @@ def facts_moved(plain: Cells, reverted: Cells) -> list[str]:
     )
     before, after, _ = sides(old, new)
     causes = compare(before, after).causes
-    return [
-        f"{cause.stage}: {cause.rank}: {cause.headline}"[:200] for cause in causes if cause.rank in (LOST, MORE, CODE)
-    ]
+    return [f"{cause.stage}: {cause.rank}: {cause.headline}"[:200] for cause in causes if cause.rank in (LOST, MORE)]
 
 
 def told(differing: Mapping[str, str], bug: Bug) -> dict[str, Any]:
