@@ -44,6 +44,10 @@ COMMANDS = {
     "triage": ("conformance.triage.command", "The stage, the culprit, a minimal repro and the issue text."),
     "bisect": ("conformance.triage.bisect_command", "The version that broke a script or a cell."),
     "selftest": ("conformance.triage.commands", "The suite against seeded faults."),
+    "reverts": (
+        "conformance.reverts.commands",
+        "Real fixes of PyTorch taken out of the installed torch: does the library show the bug?",
+    ),
     "mutants": ("conformance.mutants.commands", "The library against random changes of a compiler's own source."),
     "expect": ("conformance.triage.commands", "Write an expectation for a known defect."),
     "judge": ("conformance.triage.commands", "Judge records by the checks and expectations of now; nothing is run."),
