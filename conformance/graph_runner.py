@@ -11,7 +11,6 @@ from torch import fx
 from conformance.errors import CannotRun
 from conformance.torch_seam import OpOverload, schema_of
 
-
 LOWERING = ("torch._inductor.fx_passes", "torch._inductor.mkldnn_lowerings")
 
 
