@@ -9,9 +9,7 @@ from typing import Any
 from torch import fx
 
 from conformance.errors import CannotRun
-from conformance.torch_seam import OpOverload, schema_of
-
-LOWERING = ("torch._inductor.fx_passes", "torch._inductor.mkldnn_lowerings")
+from conformance.torch_seam import PASSES_AND_LOWERINGS, OpOverload, schema_of
 
 
 class GraphRunner(fx.Interpreter):
@@ -41,7 +39,7 @@ def _refused(*values: Any) -> Any:
 def _is_code_for_lowering(node: fx.Node) -> bool:
     """Is it a pattern's own lowering, which takes what lowering makes of tensors?"""
     owner = getattr(node.target, "__module__", None)
-    return node.op == "call_function" and isinstance(owner, str) and owner.startswith(LOWERING)
+    return node.op == "call_function" and isinstance(owner, str) and owner.startswith(PASSES_AND_LOWERINGS)
 
 
 def _is_used_for_what_it_wrote(node: fx.Node) -> bool:

@@ -18,6 +18,7 @@ from torch.utils._python_dispatch import TorchDispatchMode
 
 __all__ = [
     "LARGE_MODULES",
+    "PASSES_AND_LOWERINGS",
     "STATE_TABLES",
     "WRAP",
     "HigherOrderOperator",
@@ -33,6 +34,9 @@ __all__ = [
     "schema_of",
     "storage_key",
 ]
+
+# Modules whose functions stand in a graph for how code is made of a pattern.
+PASSES_AND_LOWERINGS = ("torch._inductor.fx_passes", "torch._inductor.mkldnn_lowerings")
 
 # Modules that every run imports and that import most of torch's compilers.
 LARGE_MODULES = ("torch._dynamo.symbolic_convert", "torch._inductor.compile_fx")
