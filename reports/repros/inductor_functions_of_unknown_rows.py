@@ -48,7 +48,7 @@ y[y.shape[0] - 1], y[-1]
 """
 x, mask, refused = torch.arange(24.0).view(6, 4), torch.arange(6) < 4, []
 for text in calls.strip().splitlines():
-    call = eval(f"lambda x, y: {text}", {"torch": torch, "F": F})
+    call = eval(f"lambda x, y: ({text})", {"torch": torch, "F": F})
     torch._dynamo.reset()
     try:
         torch.compile(lambda x, mask, call=call: call(x, x[mask]), fullgraph=True)(x, mask)
