@@ -6,6 +6,7 @@ import os
 import platform
 import re
 import tempfile
+from collections import Counter
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import AbstractContextManager, ExitStack, contextmanager
 from pathlib import Path
@@ -20,7 +21,7 @@ from conformance.backends.inductor.backend import InductorBackend
 from conformance.backends.inductor.decompositions import decomposable
 from conformance.backends.inductor.kernel_store import kernel_store
 from conformance.backends.inductor.seam import seam, streams
-from conformance.backends.inductor.watch import Watch, nobody_listening, watching
+from conformance.backends.inductor.watch import BREAK, Watch, nobody_listening, watching
 from conformance.errors import CannotRun
 from conformance.fresh import FRESH
 from conformance.inputs import Tensor
@@ -49,6 +50,15 @@ BEGINS = {  # the seam's function with which work on a stage begins
     "define_kernel": Stage.CODEGEN,
     "run_program": Stage.RUNTIME,
 }
+
+
+def break_reason(payload: str) -> str:
+    """Why a graph broke, in a line: as the trace says it, without where in the program and what Dynamo was about."""
+    reason = payload.partition("Graph Break Reason: ")[2] or payload
+    lines = [line.strip() for line in reason.splitlines() if line.strip()]
+    if len(lines) > 1 and lines[0].startswith("Encountered graph break"):
+        lines = lines[1:]
+    return lines[0] if lines else "no reason is given"
 
 
 class InductorCompiled(Compiled):
@@ -202,7 +212,10 @@ class InductorCompiled(Compiled):
         if seam.has("counters"):
             counters = seam.counters
             rewrites = {k: v for k, v in counters["inductor"].items() if not NOT_MATCHES.search(k)}
-            breaks = dict(counters["graph_break"])
+            # Not every break is counted: a branch on a tensor is not, nor a frame that is left to Python, nor (since 2.15) a size
+            # that is known only at run time. Each is told in the trace.
+            told = Counter(break_reason(payload) for payload in self.watch.payloads(BREAK))
+            breaks = dict(counters["graph_break"]) or dict(told)
             self._snapshot |= {"breaks": breaks, "inductor": rewrites, "cache": cache_stage.counts()}
         if seam.has("metrics"):
             self._snapshot["ir_nodes"] = seam.metrics.ir_nodes_pre_fusion

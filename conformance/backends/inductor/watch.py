@@ -26,7 +26,8 @@ from conformance.stage import Stage
 
 Proceed = Callable[..., Any]
 NO_CALL = {"AssertScalar", "DynamicScalar", "MultiOutput"}  # IR nodes that are parts of another call, or no call at all
-TRACE_EVENTS = {"dynamo_output_graph", "dynamo_cpp_guards_str", "aot_forward_graph_fw_metadata"}
+BREAK = "dynamo_graph_break_reason"
+TRACE_EVENTS = {"dynamo_output_graph", "dynamo_cpp_guards_str", "aot_forward_graph_fw_metadata", BREAK}
 SOURCES = {"inductor_output_code", "inductor_aot_wrapper_code", "inductor_aot_kernel_code"}
 
 
