@@ -108,6 +108,7 @@ torch.randint(0, 300, (2,), dtype=torch.uint8) * 0
 torch.dropout(f(3), 1.5, True) * 0
 F.scaled_dot_product_attention(f(1, 1, 2, 4), f(1, 1, 2, 4), f(1, 1, 2, 4), dropout_p=1.5) * 0
 torch.istft(c(3, 3), 4, window=f(4) * 0) * 0
+torch.as_strided(f(3), (3, 3), (1, 1))
 torch.squeeze(f(3), (0, 0))
 torch.squeeze(f(1, 1), (0, -2))
 """
