@@ -50,6 +50,44 @@ def test_one_compile_serves_all_stages(monkeypatch: pytest.MonkeyPatch) -> None:
     assert len(generated) == 1
 
 
+class _Broken(Micrograph):
+    inputs = (Tensor("6 4"),)
+    settings = {"dynamo.capture_scalar_outputs": True, "dynamo.capture_dynamic_output_shape_ops": True}
+    contract = Contract()
+
+
+class OnTensor(_Broken):
+    """A branch on a tensor."""
+
+    def forward(self, x):
+        y = x + 1
+        return y * 2 if y.sum() > 0 else y * 3
+
+
+class OnUnknownSize(_Broken):
+    """A size that is known only at run time, of which an op wants to know more."""
+
+    def forward(self, x):
+        return torch.trapezoid(x[x[:, 0] > 0], dim=0) + 1
+
+
+class InLoop(_Broken):
+    """A break in a loop: the whole frame is left to Python."""
+
+    def forward(self, x):
+        for _ in range(2):
+            x = x + 1
+            torch._dynamo.graph_break()
+        return x
+
+
+@pytest.mark.parametrize("micrograph", [OnTensor, OnUnknownSize, InLoop])
+def test_a_break_that_dynamo_does_not_count_is_one(micrograph: type[Micrograph]) -> None:
+    capture = results_here(micrograph, backends.get("inductor"), CPU, (Stage.CAPTURE,))[Stage.CAPTURE]
+    assert capture.verdict is Verdict.FAIL
+    assert "1 graph breaks, contract says 0" in capture.reason, capture.reason
+
+
 def test_nothing_stays_patched() -> None:
     hooks = [key for key in seam.names if seam.has(key)]
     before = {key: getattr(seam, key) for key in hooks}
