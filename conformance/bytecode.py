@@ -8,13 +8,21 @@ from __future__ import annotations
 
 import gc
 import os
+import subprocess
 import sys
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from importlib import import_module, util
 from pathlib import Path
 
 from conformance import paths
+
+# Half of what a run compiles where there is no bytecode yet, and what it imports last.
+BESIDE = """
+import compileall, importlib.util, os, sympy, networkx
+for folder in importlib.util.find_spec("torch").submodule_search_locations:
+    compileall.compile_dir(os.path.join(folder, "_inductor"), quiet=2)
+"""
 
 
 def keep(package: str = "torch") -> None:
@@ -25,6 +33,14 @@ def keep(package: str = "torch") -> None:
     sys.pycache_prefix, sys.dont_write_bytecode = folder, False
     os.environ["PYTHONPYCACHEPREFIX"] = folder
     os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
+    if not _is_compiled("sympy"):  # by another process, while this one compiles the rest; it ends by itself
+        with suppress(OSError):
+            subprocess.Popen(
+                [sys.executable, "-P", "-c", BESIDE],
+                stdin=subprocess.DEVNULL,
+                stdout=subprocess.DEVNULL,
+                stderr=subprocess.DEVNULL,
+            )
 
 
 @contextmanager

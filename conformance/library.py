@@ -58,6 +58,13 @@ def families_of(globs: Iterable[str], known: Collection[str]) -> list[str]:
     return [family for family in known if family in named or any(may_select(glob, family) for glob in patterns)]
 
 
+def may_name_one_of(glob: str, known: Collection[str]) -> bool:
+    """May the glob, or the whole name, select a micrograph of one of these families?"""
+    if WILDCARD.search(glob):
+        return any(may_select(glob, family) for family in known)
+    return glob.rpartition(".")[0] in known
+
+
 def find(name: str, folder: Path | str | None = None) -> type[Micrograph]:
     """One micrograph: only its file is imported."""
     folder = paths.micrographs() if folder is None else Path(folder)

@@ -87,7 +87,7 @@ class Session:
         targets = {name: backends.get(name).targets() for name in backends.names()}
         others = library.families().keys() - {micrograph.family() for micrograph in self.micrographs.values()}
         for entry in self.expected.unmatched(targets, self.micrographs):
-            if not library.families_of([entry.micrograph], others):
+            if not library.may_name_one_of(entry.micrograph, others):
                 raise UsageError(f"{entry.source} matches no cell: {entry.cell!r}; mend or remove it")
 
     # -------------------------------------------------------------------------------------------------- running

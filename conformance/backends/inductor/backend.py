@@ -112,9 +112,9 @@ class InductorBackend(Backend):
                     continue
             _make_tables()
         if know_vector_instructions is not None:
+            begin_header()
             know_vector_instructions()
             know_cpp_compiler()
-            begin_header()
             prune()
             # Registering those of a GPU makes a CUDA context, and no process could be forked then.
             _register_patterns(torch.device("cpu"))

@@ -3,14 +3,13 @@
 Inductor builds a small library for each vector instruction set and loads it in a new interpreter that imports torch: seconds in
 every process that compiles for the CPU. Where each set that the CPU has passed, TORCHINDUCTOR_VEC_ISA_OK=1 says the same
 without asking, and the answer is kept. Where one did not pass, it is asked each time, as without us. The header that every kernel
-includes is compiled once a machine by torch itself: here that is begun before the first kernel waits for it.
+includes is compiled once a machine (`kernel_header.py`): here that is begun before the first kernel waits for it.
 """
 
 from __future__ import annotations
 
 import hashlib
 import os
-import shlex
 import shutil
 from collections.abc import Callable
 from contextlib import suppress
@@ -20,7 +19,9 @@ from typing import Any, NoReturn
 import torch
 
 from conformance import paths, plugins
-from conformance.backends.inductor.kernel_store import compiler_identity
+from conformance.backends.inductor import kernel_header
+from conformance.backends.inductor.cpp_compiler import compiler_identity
+from conformance.backends.inductor.kernel_store import kernel_store
 from conformance.backends.inductor.seam import seam
 from conformance.processes import Job, Pool, die_with_parent, fork
 
@@ -93,7 +94,8 @@ def _try(instructions: Any, say: Callable[[Any], None]) -> None:
 
 
 def begin_header() -> None:
-    """Have torch compile the header of kernels, in a process that nobody waits for: a kernel that comes sooner waits for torch's own lock.
+    """Have the header of kernels compiled, in a process that nobody waits for: a kernel that comes sooner waits for its lock. Its flags
+    name the instruction sets: it is begun as if all of them passed, beside the programs that ask.
     Not with somebody's plugins: what they do once would be done to this program, and not to the first that is examined."""
     if plugins.named() or not _compiler() or not seam.has("run_cpp_compiler"):
         return
@@ -105,6 +107,7 @@ def begin_header() -> None:
         try:
             die_with_parent()
             with suppress(BaseException):
+                _all_passed()
                 _first_kernel(kept)
         finally:
             os._exit(0)
@@ -115,12 +118,12 @@ def _first_kernel(kept: Path) -> None:
 
     def noted(proceed: Callable[..., Any], command: str, folder: str) -> Any:
         result = proceed(command, folder)
-        words = shlex.split(command)
-        if "-include" in words:
-            kept.write_text(words[words.index("-include") + 1] + ".gch", "utf-8")
+        if (header := kernel_header.kept_at(command)) is not None:
+            kept.write_text(str(header), "utf-8")
         return result
 
-    with seam.subscribe(run_cpp_compiler=noted), seam.config.patch({"force_disable_caches": True}):
+    # The newest subscriber is asked first: it sees the command as torch made it.
+    with kernel_store(), seam.subscribe(run_cpp_compiler=noted), seam.config.patch({"force_disable_caches": True}):
         torch.compile(torch.neg)(torch.ones(3))
 
 

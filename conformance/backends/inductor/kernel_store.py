@@ -22,6 +22,8 @@ from typing import Any
 import torch
 
 from conformance import paths, plugins
+from conformance.backends.inductor import kernel_header
+from conformance.backends.inductor.cpp_compiler import compiler_identity
 from conformance.backends.inductor.seam import seam
 
 MOST_BYTES = 2 << 30
@@ -45,13 +47,15 @@ def _is_torchs_own(function: Any) -> bool:
 
 
 def _stored(proceed: Callable[..., Any], command: str, folder: str) -> Any:
+    if kernel_header.is_not_needed(command):
+        return None
     output, key = _key(command)
     if not key:
         return proceed(command, folder)
     kept = paths.cache_folder("cpp", key[:2]) / key
     with suppress(OSError):  # it is not there, or another process has just pruned it
         os.utime(kept)
-        shutil.copyfile(kept, output)
+        _copy(kept, output)
         return None
     result = _compiled(proceed, command, folder)
     if not plugins.named():
@@ -63,19 +67,31 @@ def _stored(proceed: Callable[..., Any], command: str, folder: str) -> Any:
     return result
 
 
+def _copy(kept: Path, output: str) -> None:
+    """Megabytes of preprocessed text are only read and taken away: a link does."""
+    if output.endswith(".i"):
+        with suppress(OSError):  # another file system
+            os.link(kept, output)
+            return
+    shutil.copyfile(kept, output)
+
+
 def _compiled(proceed: Callable[..., Any], command: str, folder: str) -> Any:
-    """Linked against libraries that are torch's by their names alone, and by a fast linker where there is one. To read the symbols of
-    libtorch_cpu takes GNU ld a third of the time of a small kernel; which of them a kernel uses is settled when it is loaded. The code of
-    the kernel is not the linker's."""
-    if "-shared" not in command or "-fuse-ld" in command:
-        return proceed(command, folder)
-    try:
-        return proceed(_linked_fast(command), folder)
-    except Exception:  # what is wrong with a program is said by the command that torch made
-        return proceed(command, folder)
+    """Compiled with a header whose templates are instantiated, and linked fast. The code of the kernel is the same."""
+    faster = _linked_fast(kernel_header.with_ours(command))
+    if faster != command:
+        try:
+            return proceed(faster, folder)
+        except Exception:  # what is wrong with a program is said by the command that torch made
+            pass
+    return proceed(command, folder)
 
 
 def _linked_fast(command: str) -> str:
+    """Linked against libraries that are torch's by their names alone, and by a fast linker where there is one. To read the symbols of
+    libtorch_cpu takes GNU ld a third of the time of a small kernel; which of them a kernel uses is settled when it is loaded."""
+    if "-shared" not in command or "-fuse-ld" in command:
+        return command
     compiler, _, rest = command.partition(" ")
     words = rest.split()
     flags = [f"-fuse-ld={linker}"] if (linker := _fast_linker()) else []
@@ -121,22 +137,6 @@ def _key(command: str) -> tuple[str, str]:
         hashed.update(("source" if word in sources else "output" if word == output else word).encode() + b"\0")
     hashed.update(Path(sources[0]).read_bytes())
     return output, hashed.hexdigest()
-
-
-@cache
-def compiler_identity(name: str) -> str:
-    """Which compiler it is: its version, and on which processor `-march=native` is resolved."""
-    said = subprocess.run([name, "--version"], capture_output=True, text=True).stdout
-    return said + torch.backends.cpu.get_cpu_capability() + _processor()
-
-
-@cache
-def _processor() -> str:
-    with suppress(OSError):
-        return next(
-            line for line in Path("/proc/cpuinfo").read_text().splitlines() if line.startswith(("flags", "Features"))
-        )
-    return ""
 
 
 def prune() -> None:
