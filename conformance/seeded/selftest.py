@@ -147,7 +147,10 @@ def _record_first(fault: Fault, micrographs: dict[str, Any], judge: Judge) -> No
     assert known is not None
     for name in fault.micrographs:
         for result in _results(name, fault.backend, fault.target, micrographs, Judge(judge.expectations)).values():
-            known.cells.setdefault(str(result.cell), []).append((dict(known.env), result.to_json()))
+            line = result.to_json() | {
+                "texts": dict.fromkeys(result.observation.texts, "")
+            }  # as the record's writer names them
+            known.cells.setdefault(str(result.cell), []).append((dict(known.env), line))
 
 
 def _culprit(fault: Fault, micrographs: dict[str, Any]) -> Caught:

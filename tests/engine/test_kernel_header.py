@@ -127,3 +127,26 @@ def test_nothing_is_kept_that_was_made_beside_a_plugin(
     monkeypatch.setenv("CONFORMANCE_PLUGINS", "somebodys_fault")
     assert kernel_header.with_ours(commands[0]) == commands[0]
     assert not list((tmp_path / "home").rglob("*.gch"))
+
+
+def test_which_header_belongs_to_some_flags_is_asked_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("CONFORMANCE_HOME", str(tmp_path / "home"))
+    header, asked = tmp_path / "a.h", []
+
+    def find(*args: Any, **kwargs: Any) -> str:
+        asked.append(args)
+        header.touch()
+        return str(header)
+
+    flags = ("cpp_prefix.h", "g++ -O3"), {"vec_isa": object()}
+    for _ in range(2):
+        assert kernel_header.named(find, *flags[0], **flags[1]) == str(header)
+    assert len(asked) == 1
+    kernel_header.named(find, "cpp_prefix.h", "g++ -O2", vec_isa=flags[1]["vec_isa"])
+    assert len(asked) == 2, "other flags"
+    header.unlink()
+    kernel_header.named(find, *flags[0], **flags[1])
+    assert len(asked) == 3, "it is gone"
+    monkeypatch.setenv("CONFORMANCE_PLUGINS", "somebodys_fault")
+    kernel_header.named(find, *flags[0], **flags[1])
+    assert len(asked) == 4, "somebody's plugin may change the answer"

@@ -6,9 +6,11 @@ import inspect
 
 import pytest
 
-from conformance import seeded
+from conformance import paths, seeded
+from conformance.baseline import Baseline
 from conformance.errors import UsageError
 from conformance.library import load
+from conformance.seeded import selftest
 from conformance.seeded.fault import find, swapped
 from conformance.stage import STAGES
 
@@ -64,3 +66,12 @@ def test_a_place_that_moved_is_named() -> None:
 def test_an_unknown_fault_is_named() -> None:
     with pytest.raises(UsageError, match=r"unknown seeded fault 'fusion_of'.*did you mean fusion_off"):
         seeded.get("fusion_of")
+
+
+@pytest.mark.slow
+@pytest.mark.own_process
+def test_a_fault_that_crashes_is_found_beside_what_the_compiler_showed_before(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A baseline tells how many texts there were: fewer after a crash, and that is the crash's."""
+    monkeypatch.setattr(selftest, "Baseline", lambda env: Baseline(env, paths.reports() / "no-such-folder"))
+    (caught,) = selftest.run(["code_does_not_compile"], baseline=True)
+    assert (caught.stage, caught.kind, caught.unavailable) == ("codegen", "crash", "")

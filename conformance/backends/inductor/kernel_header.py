@@ -5,6 +5,8 @@ instantiated at the end of every file that includes it, again for each kernel, t
 compiled with a plugin for GCC that instantiates them before the header is kept. The instructions of the kernels are the same
 (`tests/engine/test_kernel_header.py`).
 
+Which header belongs to which flags torch finds out in every process, by a preprocessor and a program that hashes its output: that is kept, too.
+
 torch's own compiled header, which other programs of this user share, is left alone. Where the compiler is not GCC, takes no plugins
 or refuses a kernel, kernels are compiled with torch's header by the command that torch made.
 """
@@ -14,14 +16,16 @@ from __future__ import annotations
 import fcntl
 import hashlib
 import os
+import re
 import shlex
 import shutil
 import subprocess
-from collections.abc import Iterator
-from contextlib import contextmanager
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
+from typing import Any
 
 import torch
 
@@ -82,6 +86,37 @@ def with_ours(command: str) -> str:
     return shlex.join(words)
 
 
+def named(proceed: Callable[..., str], *args: Any, **kwargs: Any) -> str:
+    """In place of torch's function that gives the header for some flags: what it gave before."""
+    if plugins.named():
+        return proceed(*args, **kwargs)
+    asked = re.sub(
+        " at 0x[0-9a-f]+", "", repr((args, sorted(kwargs.items())))
+    )  # the flags as a command line are one of them
+    digest = hashlib.sha256(
+        f"{_identity(os.environ.get('CXX', 'g++'))}\0{torch_headers()}\0{asked}".encode()
+    ).hexdigest()
+    kept = paths.cache_folder("header") / f"named-{digest[:16]}"
+    with suppress(OSError):
+        header = kept.read_text("utf-8")
+        if os.path.isfile(header):
+            return header
+    header = proceed(*args, **kwargs)
+    with suppress(OSError):  # a full disk costs speed only
+        made = kept.with_name(f"{kept.name}-{os.getpid()}")
+        made.write_text(header, "utf-8")
+        os.replace(made, kept)
+    return header
+
+
+@cache
+def torch_headers() -> str:
+    """The headers of kernels in the installed torch: some who work on torch edit them, and the version stays."""
+    folder = Path(torch.__file__).parent / "include" / "torch" / "csrc" / "inductor"
+    files = sorted(folder.glob("*.h")) if folder.is_dir() else []
+    return "\n".join([torch.__version__, *(f"{file} {file.stat().st_mtime_ns}" for file in files)])
+
+
 def kept_at(command: str) -> Path | None:
     """Where the compiled header of a kernel's command is: ours or torch's."""
     asked = parsed(command)
@@ -99,9 +134,7 @@ def _header(asked: Command) -> Path | None:
     compiler = asked.words[0]
     if _plugin(compiler) is None:
         return None
-    hashed = hashlib.sha256(
-        f"{_identity(compiler)}\0{torch.__version__}\0{asked.header}\0{PLUGIN.read_text()}".encode()
-    )
+    hashed = hashlib.sha256(f"{_identity(compiler)}\0{torch_headers()}\0{asked.header}\0{PLUGIN.read_text()}".encode())
     hashed.update("\0".join(asked.flags()).encode())
     folder = paths.cache_folder("header", hashed.hexdigest()[:16])
     header = folder / "kernel.h"

@@ -19,8 +19,6 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
-import torch
-
 from conformance import paths, plugins
 from conformance.backends.inductor import kernel_header
 from conformance.backends.inductor.cpp_compiler import compiler_identity
@@ -36,7 +34,9 @@ def kernel_store() -> Iterator[None]:
     if not seam.has("run_cpp_compiler") or not _is_torchs_own(seam.run_cpp_compiler):
         yield
         return
-    with seam.subscribe(run_cpp_compiler=_stored):
+    with seam.subscribe(
+        run_cpp_compiler=_stored, **({"header_of": kernel_header.named} if seam.has("header_of") else {})
+    ):
         yield
 
 
@@ -132,7 +132,9 @@ def _key(command: str) -> tuple[str, str]:
     sources = [word for word in words[1:] if word.endswith((".cpp", ".hpp")) and os.path.isfile(word)]
     if len(sources) != 1 or output in sources:
         return "", ""
-    hashed = hashlib.sha256(f"{torch.__version__}\0{compiler_identity(shutil.which(words[0]) or words[0])}\0".encode())
+    hashed = hashlib.sha256(
+        f"{kernel_header.torch_headers()}\0{compiler_identity(shutil.which(words[0]) or words[0])}\0".encode()
+    )
     for word in words:
         hashed.update(("source" if word in sources else "output" if word == output else word).encode() + b"\0")
     hashed.update(Path(sources[0]).read_bytes())

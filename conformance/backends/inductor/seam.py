@@ -38,7 +38,7 @@ NAMES = {
     "logged_settings": Name("torch._dynamo.utils:_scrubbed_inductor_config_for_logging", NO_STAGE),
     "logged_dynamo_settings": Name("torch._dynamo.utils:_get_dynamo_config_for_logging", NO_STAGE),
     # The way of a graph through the compiler. Each is called for every program that is compiled.
-    "compile_fx": Name(f"{COMPILE}:compile_fx", (CAPTURE,), hook=True),
+    "compile_fx": Name(f"{COMPILE}:compile_fx", (CAPTURE, CACHE), hook=True),
     "joint_passes": Name(f"{COMPILE}:_recursive_joint_graph_passes", (DECOMPOSITION,), hook=True),
     "post_grad_passes": Name(f"{COMPILE}:_recursive_post_grad_passes", (POSTGRAD,), hook=True),
     "codegen_and_compile": Name(
@@ -62,6 +62,7 @@ NAMES = {
     "valid_vec_isas": Name("torch._inductor.cpu_vec_isa:valid_vec_isa_list", NO_STAGE),
     "cpp_options": Name("torch._inductor.cpp_builder:CppTorchDeviceOptions", NO_STAGE),
     "run_cpp_compiler": Name("torch._inductor.cpp_builder:_run_compile_cmd", NO_STAGE),
+    "header_of": Name("torch._inductor.codecache:_precompile_header", NO_STAGE),
     # Caches.
     "artifacts": Name("torch.compiler._cache:CacheArtifactManager", (CACHE,)),
     "code_cache": Name("torch._inductor.codecache:PyCodeCache", (CACHE,)),
